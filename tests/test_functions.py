@@ -94,16 +94,11 @@ def raises_seen(*arguments):
     raise Seen([f.name for f in frames if Path(f.filename).is_relative_to(PACKAGE)])
 
 
-@pytest.mark.parametrize(
-    ("method", "kernel", "last", "most"),
-    [
-        ("fit", "splits.base.grow_subtrees", "part", 9),
-        ("fit", "backends.numba.level", "part", 10),
-        ("predict", "kernels.traverse.numba.accumulate", "part", 9),
-        ("boost", "backends.boosters.PreparedTree.grown", "grow", 8),
-    ],
-    ids=["subtrees", "levels", "predictions", "boosting"],
-)
+@pytest.mark.parametrize(("method", "kernel", "last", "most"), [
+    ("fit", "splits.base.grow_subtrees", "part", 9), ("fit", "backends.numba.level", "part", 10),
+    ("predict", "kernels.traverse.numba.accumulate", "part", 9),
+    ("boost", "backends.boosters.PreparedTree.grown", "grow", 8),
+], ids=["subtrees", "levels", "predictions", "boosting"])  # fmt: skip
 def test_few_calls_lie_between_a_method_and_a_kernel(monkeypatch, method, kernel, last, most):
     X, y = np.arange(40.0)[:, None], np.arange(40) % 2
     kind = HistGradientBoostingClassifier if method == "boost" else RandomForestClassifier

@@ -64,14 +64,11 @@ def test_all_names_are_there():
     assert gpuforest.__version__.count(".") == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("RandomForestClasifier", "did you mean 'RandomForestClassifier'?"),
-        ("plots", "did you mean 'plot'?"),
-        ("export_", "did you mean 'export_c' or 'export_graphviz' or 'export_python'?"),
-    ],
-)
+@pytest.mark.parametrize(("name", "hint"), [
+    ("RandomForestClasifier", "did you mean 'RandomForestClassifier'?"),
+    ("plots", "did you mean 'plot'?"),
+    ("export_", "did you mean 'export_c' or 'export_graphviz' or 'export_python'?"),
+])  # fmt: skip
 def test_a_misspelt_name_is_told_the_right_one(name, hint):
     with pytest.raises(AttributeError) as caught:
         getattr(gpuforest, name)

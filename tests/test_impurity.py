@@ -20,11 +20,9 @@ from gpuforest.impurity import (
 
 # branches x (yes, no), Witten and Frank's weather data, which are Quinlan's of 1986
 TENNIS = {
-    "outlook": [[2, 3], [4, 0], [3, 2]],
-    "temperature": [[2, 2], [4, 2], [3, 1]],
-    "humidity": [[3, 4], [6, 1]],
-    "windy": [[3, 3], [6, 2]],
-}
+    "outlook": [[2, 3], [4, 0], [3, 2]], "temperature": [[2, 2], [4, 2], [3, 1]],
+    "humidity": [[3, 4], [6, 1]], "windy": [[3, 3], [6, 2]],
+}  # fmt: skip
 GAINS = {"outlook": 0.247, "temperature": 0.029, "humidity": 0.152, "windy": 0.048}
 RATIOS = {"outlook": 0.156, "temperature": 0.019, "humidity": 0.152, "windy": 0.049}
 
@@ -115,21 +113,17 @@ def test_a_regression_tree_has_the_same_impurity():
     assert root.impurity.tolist() == [squared_error(y)]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: gini([9, 5]), "add up to 1, but a sum is 14.0: divide counts by their sum"),
-        (lambda: entropy([1.5, -0.5]), "0 or more, but the least is -0.5"),
-        (lambda: misclassification([np.nan, 1.0]), "0 or more"),
-        (lambda: gini(1.0), "one class at least"),
-        (lambda: gini([]), "one class at least"),
-        (lambda: entropy([0.5, 0.5], base=1), "base=1 must be positive"),
-        (lambda: squared_error([]), "at least one number"),
-        (lambda: information_gain([9, 5]), r"shape \(n_branches, n_classes\).*\(2,\)"),
-        (lambda: gain_ratio([[1, -1]]), "finite and 0 or more"),
-        (lambda: gini_gain([[0, 0], [0, 0]]), "at least one row"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: gini([9, 5]), "add up to 1, but a sum is 14.0: divide counts by their sum"),
+    (lambda: entropy([1.5, -0.5]), "0 or more, but the least is -0.5"),
+    (lambda: misclassification([np.nan, 1.0]), "0 or more"),
+    (lambda: gini(1.0), "one class at least"), (lambda: gini([]), "one class at least"),
+    (lambda: entropy([0.5, 0.5], base=1), "base=1 must be positive"),
+    (lambda: squared_error([]), "at least one number"),
+    (lambda: information_gain([9, 5]), r"shape \(n_branches, n_classes\).*\(2,\)"),
+    (lambda: gain_ratio([[1, -1]]), "finite and 0 or more"),
+    (lambda: gini_gain([[0, 0], [0, 0]]), "at least one row"),
+])  # fmt: skip
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()

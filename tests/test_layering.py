@@ -15,24 +15,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # from the ground up: a folder imports what is below it, and its own modules
 LAYERS = [
-    "common",
-    "impurity",
-    "compiler",
-    "core",
-    "kernels",
-    "backends",
-    "splits",
-    "growing",
-    "data",
-    "explain",
-    "export",
-    "tools.plot",
-    "tools.report",
-    "estimators",
-    "loading",
-    "tools.dask",
+    "common", "impurity", "compiler", "core", "kernels", "backends", "splits", "growing", "data",
+    "explain", "export", "tools.plot", "tools.report", "estimators", "loading", "tools.dask",
     "tools.cli",
-]
+]  # fmt: skip
 # what users import lies above all; `engine` and `boosting` are names in old pickles
 PUBLIC = {"", "__init__", "cli", "dask", "plot", "engine", "boosting", "tools"}
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | dict.fromkeys(PUBLIC, len(LAYERS))

@@ -94,16 +94,10 @@ def check_tree(tree, X, y, drawn, kinds, fewest):
     return len(splits)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_leaf_nodes": 4},
-        {"max_depth": 2},
-        {"max_features": "oob", "min_samples_leaf": "oob"},
-        {"max_samples": 0.5, "max_bins": 300},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [
+    {"max_leaf_nodes": 4}, {"max_depth": 2}, {"max_features": "oob", "min_samples_leaf": "oob"},
+    {"max_samples": 0.5, "max_bins": 300},
+], ids=str)  # fmt: skip
 def test_parameters(options):
     X, y = data_of_ties(300, 0)
     X[:, 0] = np.where(y["event"] == 1, y["time"], X[:, 0] + 2)

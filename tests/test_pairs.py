@@ -210,20 +210,15 @@ def all_rows_grow_the_last_rounds(case, model):
 
 
 LAWS = {
-    "groups": rows_are_judged_as_new_ones,
-    "blocks": rows_are_judged_as_new_ones,
-    "zero weights": rows_of_no_weight_are_not_there,
-    "weights": weights_are_relative,
-    "monotonic": predictions_rise,
-    "class_weight": classes_weigh_as_their_rows,
-    "warm_start": steps_give_the_model_of_one,
-    "trees by oob": choices_are_those_of_a_fit_by_them,
+    "groups": rows_are_judged_as_new_ones, "blocks": rows_are_judged_as_new_ones,
+    "zero weights": rows_of_no_weight_are_not_there, "weights": weights_are_relative,
+    "monotonic": predictions_rise, "class_weight": classes_weigh_as_their_rows,
+    "warm_start": steps_give_the_model_of_one, "trees by oob": choices_are_those_of_a_fit_by_them,
     "features by oob": choices_are_those_of_a_fit_by_them,
     "leaves by oob": choices_are_those_of_a_fit_by_them,
-    "preset": choices_are_those_of_a_fit_by_them,
-    "refit": all_rows_grow_the_last_rounds,
+    "preset": choices_are_those_of_a_fit_by_them, "refit": all_rows_grow_the_last_rounds,
     "binned": blocks_give_the_model_of_the_table,
-}
+}  # fmt: skip
 
 
 # the tests

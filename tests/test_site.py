@@ -20,21 +20,13 @@ CONTENTS = [DOCS / f"{name}.md" for name in ("index", "guide", "inside")]
 BUILT = ROOT / "build" / "site" / "html" / "search.html"
 # what people search for, and the page that they should find
 SEARCHED = {
-    "oblique splits": "oblique",
-    "grouped data": "groups",
-    "time series": "blocks",
-    "confidence intervals": "uncertainty",
-    "prediction intervals": "uncertainty",
-    "feature importance": "importances",
-    "save a model": "deployment",
-    "survival analysis": "survival",
-    "competing risks": "survival",
-    "SHAP": "explanations",
-    "target statistics": "categories",
-    "missing values": "robustness",
-    "install": "install",
+    "oblique splits": "oblique", "grouped data": "groups", "time series": "blocks",
+    "confidence intervals": "uncertainty", "prediction intervals": "uncertainty",
+    "feature importance": "importances", "save a model": "deployment",
+    "survival analysis": "survival", "competing risks": "survival", "SHAP": "explanations",
+    "target statistics": "categories", "missing values": "robustness", "install": "install",
     "GPU": "gpu",
-}
+}  # fmt: skip
 
 
 def test_every_public_name_has_its_page():

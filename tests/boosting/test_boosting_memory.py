@@ -1,4 +1,6 @@
-"""What a fit of boosting takes of the memory: estimated before it, and kept within a limit."""
+"""What a fit of boosting takes: memory, estimated before it and within a limit, and its time."""
+
+import time
 
 import numpy as np
 import pytest
@@ -6,7 +8,12 @@ from peaks import measured
 from sklearn.base import clone
 from sweeps import swept
 
-from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, estimate_memory
+from gpuforest import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+    estimate_memory,
+)
 from gpuforest.backends import boosters, numpy
 from gpuforest.estimators.memory import expected_boosting, within
 
@@ -127,3 +134,20 @@ def test_the_bytes_that_a_refusal_names_are_enough_for_all_rows():
         model.set_params(memory_limit=1).fit(X, y)
     model.set_params(memory_limit=int(str(refused.value).split("takes about ")[1].split()[0]))
     model.fit(X, y)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_few_rows_of_many_columns_take_at_most_three_times_a_forest(n_rows):
+    pytest.importorskip("numba", reason="no numba here")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n_rows, 30_000)).astype(np.float32), rng.normal(size=n_rows)
+    seconds = []
+    for model in (RandomForestRegressor(n_jobs=1), HistGradientBoostingRegressor(n_jobs=1)):
+        model.fit(X, y)  # kernels are loaded
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            model.fit(X, y)
+            times.append(time.process_time() - start)
+        seconds.append(min(times))
+    assert seconds[1] < 3 * seconds[0]

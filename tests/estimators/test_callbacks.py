@@ -45,18 +45,14 @@ def fit_of(n_trees):
     return ["setup", ("begin", "fit"), *tree * n_trees, ("end", "fit"), "teardown"]
 
 
-@pytest.mark.parametrize(
-    ("model", "more", "n_trees"),
-    [
-        (gf.RandomForestClassifier(5, n_jobs=2), {}, 5),
-        (gf.RandomForestClassifier(5, backend="numpy"), {}, 5),
-        (gf.DecisionTreeClassifier(), {}, 1),
-        (gf.BaggingClassifier(n_estimators=3), {}, 3),
-        (gf.HistGradientBoostingClassifier(max_iter=2), {}, 2),
-        (gf.RandomForestClassifier(2, warm_start=True), {"n_estimators": 6}, 4),
-        (gf.HistGradientBoostingClassifier(max_iter=2, warm_start=True), {"max_iter": 5}, 3),
-    ],
-)
+@pytest.mark.parametrize(("model", "more", "n_trees"), [
+    (gf.RandomForestClassifier(5, n_jobs=2), {}, 5),
+    (gf.RandomForestClassifier(5, backend="numpy"), {}, 5), (gf.DecisionTreeClassifier(), {}, 1),
+    (gf.BaggingClassifier(n_estimators=3), {}, 3),
+    (gf.HistGradientBoostingClassifier(max_iter=2), {}, 2),
+    (gf.RandomForestClassifier(2, warm_start=True), {"n_estimators": 6}, 4),
+    (gf.HistGradientBoostingClassifier(max_iter=2, warm_start=True), {"max_iter": 5}, 3),
+])  # fmt: skip
 def test_each_tree_is_a_task(model, more, n_trees):
     recorder = Recorder()
     model = clone(model).set_params(random_state=0)
@@ -105,14 +101,10 @@ def bars(monkeypatch):
     return Bar.made
 
 
-@pytest.mark.parametrize(
-    ("model", "n_trees"),
-    [
-        (gf.RandomForestClassifier(4), 4),
-        (gf.HistGradientBoostingClassifier(max_iter=3), 3),
-        (gf.AdaBoostClassifier(n_estimators=2), 2),
-    ],
-)
+@pytest.mark.parametrize(("model", "n_trees"), [
+    (gf.RandomForestClassifier(4), 4), (gf.HistGradientBoostingClassifier(max_iter=3), 3),
+    (gf.AdaBoostClassifier(n_estimators=2), 2),
+])  # fmt: skip
 def test_verbose_draws_the_bar_on_a_terminal(model, n_trees, bars):
     plain = clone(model).set_params(random_state=0).fit(X, Y)
     assert not bars

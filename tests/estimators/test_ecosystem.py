@@ -14,18 +14,15 @@ import gpuforest as gf
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PAGE = ROOT / "docs/ecosystem.md"
+OF_EXPORTS = "test_predictions_are_equal_at_every_edge"  # of tests/export, for ONNX and treelite
 X, Y = load_iris(return_X_y=True)
 ROWS, NUMBERS = load_diabetes(return_X_y=True)
 X, ROWS = X.astype(np.float32), ROWS.astype(np.float32)  # what scikit-learn's trees look at
 GAPS = X.copy()
 GAPS[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
 PARAMS = {"max_depth": 4, "random_state": 0, "backend": "numpy"}
-FORESTS = [
-    gf.RandomForestClassifier,
-    gf.ExtraTreesClassifier,
-    gf.RandomForestRegressor,
-    gf.ExtraTreesRegressor,
-]
+KINDS = ("RandomForest", "ExtraTrees")
+FORESTS = [getattr(gf, kind + task) for task in ("Classifier", "Regressor") for kind in KINDS]
 TREES = [gf.DecisionTreeClassifier, gf.DecisionTreeRegressor]
 BOOSTING = [gf.HistGradientBoostingClassifier, gf.HistGradientBoostingRegressor]
 OTHERS = [gf.BaggingClassifier, *BOOSTING]
@@ -66,7 +63,7 @@ def with_categories(kind=gf.RandomForestClassifier, **more):
 def test_every_row_has_its_test():
     rows = re.findall(r"^\| .+ \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
     tests = {n for n in globals() if n.startswith("test_")} - {"test_every_row_has_its_test"}
-    assert set(rows) - {"test"} == tests
+    assert set(rows) - {"test", OF_EXPORTS} == tests
 
 
 @pytest.mark.parametrize("kind", FORESTS + TREES + BOOSTING)
@@ -118,19 +115,6 @@ def onnx_run(graph, feeds):
 
 
 @pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, gf.AdaBoostClassifier])
-def test_onnx(kind):
-    tool("onnx")
-    tool("onnxruntime")
-    for rows in (None, GAPS if kind.__name__.endswith("Classifier") else None):
-        model, rows = fitted(kind, rows)
-        found = onnx_run(model.to_onnx(dtype="float64"), {"X": rows.astype(np.float64)})
-        assert np.array_equal(found[0], model.predict(rows))
-        if hasattr(model, "classes_"):
-            # exponentials of boosting differ in the last bits
-            assert np.allclose(found[1], model.predict_proba(rows), rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("kind", [*FORESTS, *TREES, *OTHERS, gf.AdaBoostClassifier])
 def test_skl2onnx(kind):
     skl2onnx = tool("skl2onnx")
     tool("onnxruntime")
@@ -165,19 +149,6 @@ def test_skl2onnx_of_what_to_onnx_alone_writes():
     model = gf.RandomForestClassifier(2, **PARAMS).fit(X, Y)
     with pytest.raises(ValueError, match="'decision_path' is not for gpuforest's estimators"):
         skl2onnx.to_onnx(model, X[:1], options={"zipmap": False, "decision_path": True})
-
-
-@pytest.mark.parametrize("kind", FORESTS + TREES + OTHERS)
-def test_to_treelite(kind):
-    treelite = tool("treelite")
-    model, rows = fitted(kind)
-    found = treelite.gtil.predict(model.to_treelite(), rows.astype(np.float64))
-    expected = predicted(model, rows)
-    if kind.__name__.startswith("HistGradient"):
-        # its softmax has 32 bits
-        assert np.allclose(found.reshape(expected.shape), expected, rtol=1e-6, atol=1e-7)
-    else:
-        assert np.array_equal(found.reshape(expected.shape), expected)
 
 
 @pytest.mark.parametrize("kind", FORESTS + BOOSTING)

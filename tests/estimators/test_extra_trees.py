@@ -88,13 +88,10 @@ def test_missing_values_go_both_ways(backend):
         assert abs(left[bin == cut].mean() - 0.5) < 0.12
 
 
-@pytest.mark.parametrize(
-    ("Tree", "Model", "data"),
-    [
-        (gf.DecisionTreeClassifier, gf.ExtraTreesClassifier, (X, y)),
-        (gf.DecisionTreeRegressor, gf.ExtraTreesRegressor, DIABETES),
-    ],
-)
+@pytest.mark.parametrize(("Tree", "Model", "data"), [
+    (gf.DecisionTreeClassifier, gf.ExtraTreesClassifier, (X, y)),
+    (gf.DecisionTreeRegressor, gf.ExtraTreesRegressor, DIABETES),
+])  # fmt: skip
 @pytest.mark.parametrize("max_features", [1, "sqrt", None])
 def test_a_random_splitter_is_the_first_of_the_extra_trees(
     backend, Tree, Model, data, max_features

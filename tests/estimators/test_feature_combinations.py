@@ -23,21 +23,15 @@ TREE = gpuforest.DecisionTreeClassifier(max_features=8, **OBLIQUE)
 FOREST = gpuforest.RandomForestClassifier(10, **OBLIQUE)
 
 
-@pytest.mark.parametrize(
-    ("model", "y"),
-    [
-        (TREE, Y),
-        (gpuforest.DecisionTreeRegressor(**OBLIQUE), Z),
-        (FOREST, Y),
-        (gpuforest.RandomForestRegressor(10, combination_weights="integer", **OBLIQUE), Z),
-        (gpuforest.ExtraTreesClassifier(10, **OBLIQUE), Y),
-        (gpuforest.ExtraTreesRegressor(10, **OBLIQUE), Z),
-        (gpuforest.BaggingClassifier(TREE, 10, max_features=0.8, random_state=0), Y),
-        (gpuforest.BaggingRegressor(gpuforest.DecisionTreeRegressor(**OBLIQUE), 10), Z),
-        (gpuforest.AdaBoostClassifier(TREE, n_estimators=5, random_state=0), Y),
-    ],
-    ids=lambda value: type(value).__name__,
-)
+@pytest.mark.parametrize(("model", "y"), [
+    (TREE, Y), (gpuforest.DecisionTreeRegressor(**OBLIQUE), Z), (FOREST, Y),
+    (gpuforest.RandomForestRegressor(10, combination_weights="integer", **OBLIQUE), Z),
+    (gpuforest.ExtraTreesClassifier(10, **OBLIQUE), Y),
+    (gpuforest.ExtraTreesRegressor(10, **OBLIQUE), Z),
+    (gpuforest.BaggingClassifier(TREE, 10, max_features=0.8, random_state=0), Y),
+    (gpuforest.BaggingRegressor(gpuforest.DecisionTreeRegressor(**OBLIQUE), 10), Z),
+    (gpuforest.AdaBoostClassifier(TREE, n_estimators=5, random_state=0), Y),
+], ids=lambda value: type(value).__name__)  # fmt: skip
 def test_estimators(model, y):
     model.fit(X, y)
     assert model.forest_.oblique
@@ -101,19 +95,16 @@ def test_permutation_knows_every_feature_of_a_sum():
         assert split_features(forest, t) == sorted(sums | alone)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst is for splits by one feature"),
-        ({"feature_combinations": MOST_COMBINED + 1}, "must be a float in the range"),
-        ({"feature_combinations": 0.5}, "must be a float in the range"),
-        ({"combination_weights": "real"}, "'combination_weights' parameter"),
-        (
-            {"categorical_features": [0], "categorical_split": "multiway"},
-            "categorical_split='multiway' is for splits by one",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "message"), [
+    ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst is for splits by one feature"),
+    ({"feature_combinations": MOST_COMBINED + 1}, "must be a float in the range"),
+    ({"feature_combinations": 0.5}, "must be a float in the range"),
+    ({"combination_weights": "real"}, "'combination_weights' parameter"),
+    (
+        {"categorical_features": [0], "categorical_split": "multiway"},
+        "categorical_split='multiway' is for splits by one",
+    ),
+])  # fmt: skip
 def test_refusals(parameters, message):
     data = np.column_stack([np.arange(500) % 3, X[:, 1:]])
     with pytest.raises(ValueError, match=message):

@@ -71,21 +71,17 @@ def test_trees_draw_whole_groups_and_others_are_out_of_bag(kind):
     assert np.allclose(found, means)
 
 
-@pytest.mark.parametrize(
-    ("kind", "params"),
-    [
-        (gf.RandomForestClassifier, {}),
-        (gf.RandomForestClassifier, {"class_weight": "balanced"}),
-        (gf.RandomForestClassifier, {"class_weight": "balanced_subsample"}),
-        (gf.RandomForestClassifier, {"class_weight": {"high": 3, "low": 0.7}}),
-        (gf.RandomForestRegressor, {"max_samples": 0.5}),
-        (gf.RandomForestRegressor, {"max_samples": 50, "min_weight_fraction_leaf": 0.1}),
-        (gf.RandomForestRegressor, {"criterion": "absolute_error"}),
-        (gf.ExtraTreesRegressor, {"min_impurity_decrease": 0.01}),
-        (gf.BaggingRegressor, {"bootstrap": False, "max_samples": 0.6}),
-        (gf.RandomForestQuantileRegressor, {}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "params"), [
+    (gf.RandomForestClassifier, {}), (gf.RandomForestClassifier, {"class_weight": "balanced"}),
+    (gf.RandomForestClassifier, {"class_weight": "balanced_subsample"}),
+    (gf.RandomForestClassifier, {"class_weight": {"high": 3, "low": 0.7}}),
+    (gf.RandomForestRegressor, {"max_samples": 0.5}),
+    (gf.RandomForestRegressor, {"max_samples": 50, "min_weight_fraction_leaf": 0.1}),
+    (gf.RandomForestRegressor, {"criterion": "absolute_error"}),
+    (gf.ExtraTreesRegressor, {"min_impurity_decrease": 0.01}),
+    (gf.BaggingRegressor, {"bootstrap": False, "max_samples": 0.6}),
+    (gf.RandomForestQuantileRegressor, {}),
+])  # fmt: skip
 @pytest.mark.parametrize("weights", [None, WEIGHTS, WEIGHTS / 3.7])
 def test_backends_agree(kind, params, weights):
     score = {} if params.get("bootstrap") is False else {"oob_score": True}

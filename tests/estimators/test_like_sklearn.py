@@ -1,8 +1,11 @@
-"""Methods and parameters that scikit-learn's forests have: the same meaning here."""
+"""Methods, parameters, errors and warnings that scikit-learn's forests have: the same here."""
 
 import numpy as np
 import pytest
+import scipy.sparse
 import sklearn
+import sklearn.ensemble
+import sklearn.tree
 from engine import same_forest
 from scipy.sparse import csc_array, csr_array
 from sklearn.base import clone
@@ -12,6 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import gpuforest
 import gpuforest as gf
 
 X, y = load_wine(return_X_y=True)
@@ -105,3 +109,68 @@ def test_inner_nodes_of_a_monotonic_tree_keep_their_bounds(sign, max_leaf_nodes)
         # means are rounded once before they are clipped to bounds and once after
         assert (value >= low - 1e-12).all()
         assert (value <= high + 1e-12).all()
+
+
+FEW = np.random.default_rng(0).random((20, 2))
+Y = np.arange(20) % 2
+TWO = np.stack([Y, Y[::-1]], axis=1)
+FOREST, TREE, NUMBERS = "RandomForestClassifier", "DecisionTreeClassifier", "RandomForestRegressor"
+
+REFUSED = {
+    "oob_score without bags": (FOREST, {"oob_score": True, "bootstrap": False}, Y, None),
+    "max_samples without bags": (NUMBERS, {"max_samples": 0.5, "bootstrap": False}, Y, None),
+    "sparse y of a forest": (FOREST, {}, scipy.sparse.csr_array(TWO), None),
+    "sparse y of a tree": (TREE, {}, scipy.sparse.csr_array(TWO), None),
+    "a negative y": (NUMBERS, {"criterion": "poisson"}, Y - 1.0, None),
+    "y without a positive number": (NUMBERS, {"criterion": "poisson"}, Y * 0.0, None),
+    "one class weight for two outputs": (FOREST, {"class_weight": {0: 1, 1: 2}}, TWO, None),
+    "too few class weights": (TREE, {"class_weight": [{0: 1, 1: 2}]}, TWO, None),
+    "monotonic outputs": (TREE, {"monotonic_cst": [1, 0]}, TWO, None),
+    "monotonic classes": (FOREST, {"monotonic_cst": [1, 0]}, np.arange(20) % 3, None),
+    "too many signs": (TREE, {"monotonic_cst": [1, 0, 1]}, Y, None),
+    "signs that are none": (TREE, {"monotonic_cst": [2, 0]}, Y, None),
+    "no weight at all": (FOREST, {}, Y, np.zeros(20)),
+    "too few weights": (FOREST, {}, Y, np.ones(19)),
+    "weights in a matrix": (TREE, {}, Y, np.ones((20, 2))),
+    "a weight in an array": (TREE, {}, Y, np.array(0.0)),
+}
+
+
+def error_of(module, name, params, y, weights):
+    few = {"n_estimators": 3} if "Forest" in name else {}
+    model = getattr(module, name)(**few, **params)
+    with pytest.raises((ValueError, TypeError)) as found:
+        model.fit(FEW, y, weights)
+    return found
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_the_same_error(case):
+    name, *rest = REFUSED[case]
+    home = sklearn.tree if name == TREE else sklearn.ensemble
+    theirs, ours = error_of(home, name, *rest), error_of(gpuforest, name, *rest)
+    assert ours.type is theirs.type
+    assert str(ours.value).startswith(str(theirs.value).rstrip(". "))
+
+
+def test_a_tree_and_a_forest_say_that_y_is_not_positive():
+    for tree in (sklearn.tree.DecisionTreeRegressor, gpuforest.DecisionTreeRegressor):
+        with pytest.raises(ValueError, match=r"y is not positive.*Poisson"):
+            tree(criterion="poisson").fit([[0, 1, 2]], [0, 0, 0])
+
+
+@pytest.mark.parametrize("name", ["RandomForestClassifier", "ExtraTreesRegressor"])
+def test_warm_start_without_more_trees(name):
+    for home in (sklearn.ensemble, gpuforest):
+        forest = getattr(home, name)(3, warm_start=True).fit(FEW, Y)
+        message = "Warm-start fitting without increasing n_estimators does not fit new trees."
+        with pytest.warns(UserWarning, match=message):
+            forest.fit(FEW, Y)
+        with pytest.raises(ValueError, match=r"2 must be larger or equal to len\(estimators_\)=3"):
+            forest.set_params(n_estimators=2).fit(FEW, Y)
+
+
+def test_the_embedding_has_no_oob_score():
+    for home in (sklearn.ensemble, gpuforest):
+        with pytest.raises(NotImplementedError, match="OOB score not supported by tree embedding"):
+            home.RandomTreesEmbedding()._set_oob_score_and_attributes(FEW, Y)

@@ -21,11 +21,9 @@ import gpuforest
 
 TREES = ["DecisionTreeClassifier", "DecisionTreeRegressor"]
 FORESTS = [
-    "RandomForestClassifier",
-    "RandomForestRegressor",
-    "ExtraTreesClassifier",
+    "RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier",
     "ExtraTreesRegressor",
-]
+]  # fmt: skip
 AROUND = ["BaggingClassifier", "BaggingRegressor", "AdaBoostClassifier", "AdaBoostRegressor"]
 BOOSTING = ["HistGradientBoostingClassifier", "HistGradientBoostingRegressor"]
 QUANTILES = ["ExtraTreesQuantileRegressor", "RandomForestQuantileRegressor"]

@@ -143,18 +143,14 @@ def test_one_class_alone_is_monotonic(backend):
 DIABETES, SUGAR = load_diabetes(return_X_y=True)
 
 
-@pytest.mark.parametrize(
-    ("signs", "message"),
-    [
-        ([0, 0], "has shape 2 but the input data X has 10 features"),
-        ([[1] * 10], r"shape \(1, 10\)"),
-        *(
-            ([bad] + [0] * 9, "must be None or an array-like of -1, 0 or 1")
-            for bad in (2, 0.5, np.nan, None)
-        ),
-        ("up", "array-like"),
-    ],
-)
+@pytest.mark.parametrize(("signs", "message"), [
+    ([0, 0], "has shape 2 but the input data X has 10 features"), ([[1] * 10], r"shape \(1, 10\)"),
+    *(
+        ([bad] + [0] * 9, "must be None or an array-like of -1, 0 or 1")
+        for bad in (2, 0.5, np.nan, None)
+    ),
+    ("up", "array-like"),
+])  # fmt: skip
 def test_bad_signs_are_refused_before_any_work(monkeypatch, signs, message):
     def work(*args, **params):
         raise AssertionError("binning began")

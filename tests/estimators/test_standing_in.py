@@ -46,13 +46,10 @@ IMPORTED = "import sys; print('sklearn.tree' in sys.modules)"
 TOOL = "import skl2onnx; print(skl2onnx.ready)"  # which cannot be taught
 
 
-@pytest.mark.parametrize(
-    ("statements", "expected"),
-    [
-        ([OURS, LOOK, IMPORTED, THEIRS, IS_SUBCLASS], ["False", "True", "True", "[]"]),
-        ([THEIRS, OURS, IS_SUBCLASS, TOOL], ["True", "True", "[]", "True"]),
-    ],
-)
+@pytest.mark.parametrize(("statements", "expected"), [
+    ([OURS, LOOK, IMPORTED, THEIRS, IS_SUBCLASS], ["False", "True", "True", "[]"]),
+    ([THEIRS, OURS, IS_SUBCLASS, TOOL], ["True", "True", "[]", "True"]),
+])  # fmt: skip
 def test_whatever_is_imported_first(statements, expected, tmp_path, monkeypatch):
     (tmp_path / "skl2onnx.py").write_text("ready = True\n")
     monkeypatch.chdir(tmp_path)

@@ -104,17 +104,13 @@ ASKED = {"oob_score": True, "random_state": 0}
 TREE = gf.DecisionTreeRegressor(categorical_split="auto")
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        gf.RandomForestRegressor.preset("accurate", **ASKED),
-        gf.ExtraTreesRegressor.preset("accurate", **ASKED),
-        gf.RandomForestRegressor("auto", categorical_split="auto", **ASKED),
-        gf.RandomForestQuantileRegressor(categorical_split="auto", **ASKED),
-        gf.BaggingRegressor(TREE, n_estimators=60, **ASKED),
-    ],
-    ids=["accurate", "accurate extra trees", "as many as needed", "quantiles", "bags"],
-)
+@pytest.mark.parametrize("model", [
+    gf.RandomForestRegressor.preset("accurate", **ASKED),
+    gf.ExtraTreesRegressor.preset("accurate", **ASKED),
+    gf.RandomForestRegressor("auto", categorical_split="auto", **ASKED),
+    gf.RandomForestQuantileRegressor(categorical_split="auto", **ASKED),
+    gf.BaggingRegressor(TREE, n_estimators=60, **ASKED),
+], ids=["accurate", "accurate extra trees", "as many as needed", "quantiles", "bags"])  # fmt: skip
 def test_scores_out_of_bag_with_choices_made_there(model):
     rng = np.random.default_rng(0)
     X, y, groups = simulated(rng, "numbers", OWN)

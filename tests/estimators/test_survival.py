@@ -207,19 +207,11 @@ def test_rows_out_of_bag():
     assert 0.6 < forest.oob_score_ < forest.score(X, Y)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"n_estimators": "auto", "max_estimators": 60, "oob_tol": 0.5},
-        {"max_features": "oob"},
-        {"max_features": "oob", "min_samples_leaf": "oob"},
-        {"max_samples": 0.5},
-        {"max_leaf_nodes": 4},
-        {"feature_combinations": 2.0},
-        {"max_depth": 2, "min_samples_leaf": 0.1},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [
+    {"n_estimators": "auto", "max_estimators": 60, "oob_tol": 0.5}, {"max_features": "oob"},
+    {"max_features": "oob", "min_samples_leaf": "oob"}, {"max_samples": 0.5}, {"max_leaf_nodes": 4},
+    {"feature_combinations": 2.0}, {"max_depth": 2, "min_samples_leaf": 0.1},
+], ids=str)  # fmt: skip
 def test_parameters(options):
     model = RandomSurvivalForest(48, random_state=0).set_params(**options)
     found = model.fit(*data(300))
@@ -354,21 +346,18 @@ def test_as_scikit_learn_calls_it():
     assert forest.proximity(X[:5]).shape == (5, 5)
 
 
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (Y["time"], "y must say which rows had their event, and when"),
-        (np.array([("a", 1.0)] * 200, [("e", "U1"), ("t", float)]), "y must say which rows had"),
-        (Y[:-1], "X has 200 rows, y has 199"),
-        (target([False] * 200, Y["time"]), "all rows of y are censored"),
-        (target(Y["event"], Y["time"] * 0), "all events of y are at time 0"),
-        (target(Y["event"], -Y["time"]), "the times of y must be finite and not negative: row 0"),
-        (target(Y["event"], Y["time"] * np.nan), "the times of y must be finite"),
-        (np.array([(0.5, 1.0)] * 200, [("e", float), ("t", float)]), "the events of y must"),
-        (np.array([(101, 1.0)] * 200, [("e", int), ("t", float)]), "the events of y must"),
-        (Y.astype([("event", bool), ("time", float, (2,))]), "the field 'time' of y must hold one"),
-    ],
-)
+@pytest.mark.parametrize(("y", "message"), [
+    (Y["time"], "y must say which rows had their event, and when"),
+    (np.array([("a", 1.0)] * 200, [("e", "U1"), ("t", float)]), "y must say which rows had"),
+    (Y[:-1], "X has 200 rows, y has 199"),
+    (target([False] * 200, Y["time"]), "all rows of y are censored"),
+    (target(Y["event"], Y["time"] * 0), "all events of y are at time 0"),
+    (target(Y["event"], -Y["time"]), "the times of y must be finite and not negative: row 0"),
+    (target(Y["event"], Y["time"] * np.nan), "the times of y must be finite"),
+    (np.array([(0.5, 1.0)] * 200, [("e", float), ("t", float)]), "the events of y must"),
+    (np.array([(101, 1.0)] * 200, [("e", int), ("t", float)]), "the events of y must"),
+    (Y.astype([("event", bool), ("time", float, (2,))]), "the field 'time' of y must hold one"),
+])  # fmt: skip
 def test_targets_that_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         RandomSurvivalForest(2).fit(X, y)
@@ -421,16 +410,11 @@ def test_fields_of_scikit_survival_may_have_any_names():
     assert np.array_equal(forest.predict(X), same.predict(X))
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"x": Y["event"] * 1, "z": WEEKS},
-        {"x": WEEKS, "z": Y["event"] * 1.0},
-        {"x": Y["event"], "z": Y["event"]},
-        {"time": Y["event"], "x": WEEKS},
-        {"time": Y["event"], "event": Y["time"]},
-    ],
-)
+@pytest.mark.parametrize("columns", [
+    {"x": Y["event"] * 1, "z": WEEKS}, {"x": WEEKS, "z": Y["event"] * 1.0},
+    {"x": Y["event"], "z": Y["event"]}, {"time": Y["event"], "x": WEEKS},
+    {"time": Y["event"], "event": Y["time"]},
+])  # fmt: skip
 @pytest.mark.parametrize("kind", ["frame", "array", "table", "blocks"])
 def test_what_does_not_tell_events_from_times(columns, kind):
     y = pd.DataFrame(columns)
@@ -473,3 +457,79 @@ def test_whole_groups_are_drawn():
     assert (bags.reshape(30, 50, 4) == bags[:, ::4][:, :, None]).all()
     alone = RandomSurvivalForest(**options).fit(X, Y, groups=np.arange(len(X)))
     assert np.array_equal(alone.predict(X), RandomSurvivalForest(**options).fit(X, Y).predict(X))
+
+
+# several causes
+
+X2, Y2 = ROWS["two causes"]
+
+
+def test_two_causes_worked_by_hand():
+    # one leaf: cause 1 at 1 (of 4 at risk), cause 2 at 2 (of 3), cause 1 at 3 (of 2); one leaves
+    y = target([1, 2, 1, 0], [1.0, 2.0, 3.0, 4.0])
+    options = {"bootstrap": False, "backend": "numpy", "min_samples_leaf": 4}
+    forest = RandomSurvivalForest(1, **options).fit(np.zeros((4, 1)), y)
+    row = np.zeros((1, 1))
+    assert forest.unique_times_.tolist() == [1.0, 2.0, 3.0]
+    incidence = forest.predict_cumulative_incidence_function
+    assert np.allclose(incidence(row, True), [[1 / 4, 1 / 4, 1 / 4 + 1 / 2 * 1 / 2]])
+    assert np.allclose(incidence(row, True, cause=2), [[0, 3 / 4 * 1 / 3, 1 / 4]])
+    assert np.allclose(forest.predict_survival_function(row, True), [[3 / 4, 1 / 2, 1 / 4]])
+    hazard = forest.predict_cumulative_hazard_function
+    assert np.allclose(hazard(row, True), [[1 / 4, 1 / 4, 1 / 4 + 1 / 2]])
+    assert np.allclose(hazard(row, True, cause=2), [[0, 1 / 3, 1 / 3]])
+    assert np.allclose(forest.predict(row), [[1 / 4 + 1 / 4 + 3 / 4, 2 / 3]])
+    [function] = incidence(row, cause=2)
+    assert function(1.9) == 0.0 < function(2.0) == function(99.0)
+
+
+@pytest.mark.parametrize("kind", [RandomSurvivalForest, ExtraSurvivalTrees])
+@pytest.mark.parametrize("criterion", BOTH)
+def test_each_cause_has_its_own_risk(kind, criterion, tmp_path):
+    options = {"criterion": criterion, "bootstrap": True, "oob_score": True, "random_state": 0}
+    forest = kind(50, **options).fit(X2, Y2)
+    Z, y = data_of_causes(seed=1)
+    risks = forest.predict(Z)
+    assert risks.shape == (len(Z), 2)
+    for k in (1, 2):
+        others_are_censored = concordance(y["event"] == k, y["time"], risks[:, k - 1])
+        assert forest.score(Z, y, cause=k) == others_are_censored > 0.65
+        assert concordance(y["event"] == k, y["time"], risks[:, 2 - k]) < 0.55
+    assert forest.score(Z, y) == forest.score(Z, y, cause=1)
+    assert forest.oob_prediction_.shape == (len(X2), 2)
+    first = forest.oob_prediction_[:, 0]
+    assert forest.oob_score_ == concordance(Y2["event"] == 1, Y2["time"], first)
+    assert set(forest.feature_importances_.argsort()[-2:]) == {0, 1}
+    forest.save(tmp_path / "model")
+    for same in (gpuforest.load(tmp_path / "model"), pickle.loads(pickle.dumps(forest))):
+        assert np.array_equal(same.predict(Z), risks)
+        curves = (m.predict_cumulative_incidence_function(Z, True, 2) for m in (same, forest))
+        assert np.array_equal(*curves)
+
+
+@pytest.mark.parametrize("criterion", BOTH)
+def test_one_cause_is_as_before(criterion):
+    plain, one = (target(event, Y2["time"]) for event in (Y2["event"] > 0, 1 * (Y2["event"] > 0)))
+    options = {"criterion": criterion, "random_state": 0, "oob_score": True}
+    forest, same = (RandomSurvivalForest(20, **options).fit(X2, y) for y in (plain, one))
+    assert np.array_equal(forest.predict(X2), same.predict(X2))
+    assert forest.oob_score_ == same.oob_score_
+    come = same.predict_cumulative_incidence_function(X2, True)
+    assert np.array_equal(np.maximum(1.0 - come, 0.0), forest.predict_survival_function(X2, True))
+
+
+def test_the_number_of_rows_of_a_leaf_by_loss():
+    forest = RandomSurvivalForest(48, min_samples_leaf="oob", random_state=0).fit(X2, Y2)
+    assert np.isfinite(forest.oob_parameters_["error"]).all()
+
+
+def test_causes_that_are_refused():
+    forest = RandomSurvivalForest(2, random_state=0).fit(X2, Y2)
+    for cause in (0, 3, 1.5, 1.0, True, "1", None, [1, 2], np.array([1, 2])):
+        with pytest.raises(ValueError, match=r"cause=.* must be an integer from 1 to 2"):
+            forest.predict_cumulative_incidence_function(X2, cause=cause)
+        with pytest.raises(ValueError, match="must be an integer from 1 to 2"):
+            forest.score(X2, Y2, cause=cause)
+    assert forest.score(X2, Y2, cause=np.int64(2)) == forest.score(X2, Y2, cause=2)
+    with pytest.warns(UserWarning, match="no row of y is censored: 1 to 2 are taken for causes"):
+        forest.fit(X2, target(1 + (Y2["event"] > 0), Y2["time"]))

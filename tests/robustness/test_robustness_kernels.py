@@ -67,18 +67,12 @@ def test_code_is_kept_and_read(make, compiled, tmp_path, caplog):
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: b"",
-        lambda content: content[:10],
-        lambda content: content[: len(content) // 2],
-        lambda content: content[:-1],
-        lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
-        lambda content: content + b"\0",
-    ],
-    ids=["empty", "stamp", "half", "last byte", "a bit", "longer"],
-)
+@pytest.mark.parametrize("damage", [
+    lambda content: b"", lambda content: content[:10], lambda content: content[: len(content) // 2],
+    lambda content: content[:-1],
+    lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
+    lambda content: content + b"\0",
+], ids=["empty", "stamp", "half", "last byte", "a bit", "longer"])  # fmt: skip
 def test_a_damaged_file_is_made_anew(make, compiled, tmp_path, caplog, damage):
     assert works(make())
     (path,) = files(tmp_path)

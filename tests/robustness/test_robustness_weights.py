@@ -18,13 +18,8 @@ NUMBERS = 5 + X[:, 0] + 0.1 * X[:, 1]
 EVENTS = np.array([(i % 3 > 0, 1.0 + i) for i in range(N)], [("event", bool), ("time", float)])
 GROUPS = np.arange(N) // 4
 KINDS = [
-    "RandomForest",
-    "ExtraTrees",
-    "DecisionTree",
-    "Bagging",
-    "AdaBoost",
-    "HistGradientBoosting",
-]
+    "RandomForest", "ExtraTrees", "DecisionTree", "Bagging", "AdaBoost", "HistGradientBoosting",
+]  # fmt: skip
 ONES = np.ones(N)
 # of rows; those that give some answer, and whether it is that of equal weights
 WEIGHTS = {
