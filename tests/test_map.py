@@ -85,13 +85,8 @@ def run_copy(copied, source: str) -> str:
     environment = os.environ | {"PYTHONPATH": str(copied.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     # "auto" would begin to compile all kernels of the copy, in the background, for minutes
     environment["GPUFOREST_BACKEND"] = "numpy"
-    done = subprocess.run(
-        [sys.executable, "-c", source],
-        cwd=copied.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    run, where = [sys.executable, "-c", source], {"cwd": copied.parent, "env": environment}
+    done = subprocess.run(run, capture_output=True, text=True, **where)
     assert not done.returncode, done.stderr
     return done.stdout
 
@@ -275,29 +270,21 @@ def test_a_kind_of_split_that_follows_the_list(copied):
     run_copy(copied, USE_KIND)
 
 
-# each file's new text, and the text before which it comes; None: at the end
-OPERATION_FILES = {
-    "backends/base.py": (
-        "    def waves(",
-        """    def double(self, values: Array) -> Array:
-        \"\"\"Twice the values i64[N].\"\"\"
+# a file, the text before which its new text comes, or nothing at the end, and that text
+OPERATION = r"""
+--- backends/base.py: def waves(
+    def double(self, values: Array) -> Array:
         raise NotImplementedError
-
-""",
-    ),
-    "kernels/double/numpy.py": (None, "def double(values):\n    return 2 * values\n"),
-    "backends/numpy.py": (
-        "    def encode(",
-        """    def double(self, values):
+--- kernels/double/numpy.py
+def double(values):
+    return 2 * values
+--- backends/numpy.py: def encode(
+    def double(self, values):
         from gpuforest.kernels.double.numpy import double
 
         return double(values)
-
-""",
-    ),
-    "kernels/double/numba.py": (
-        None,
-        """from gpuforest.compiler.decorators import kernel
+--- kernels/double/numba.py
+from gpuforest.compiler.decorators import kernel
 from gpuforest.compiler.types import I64s
 
 
@@ -305,60 +292,38 @@ from gpuforest.compiler.types import I64s
 def double(values: I64s, twice: I64s):
     for i in range(len(values)):
         twice[i] = 2 * values[i]
-""",
-    ),
-    "backends/numba.py": (
-        "    def encode(",
-        """    def double(self, values):
+--- backends/numba.py: def encode(
+    def double(self, values):
         from gpuforest.kernels.double.numba import double
 
         twice = np.empty_like(values)
         double(values, twice)
         return twice
-
-""",
-    ),
-    "kernels/double/cuda.cu": (
-        None,
-        """#include "shared/cuda.cuh"
+--- kernels/double/cuda.cu
+#include "shared/cuda.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 twice_values(const i64* values, i64 N, i64* twice) {
   for (i64 i = thread_number(); i < N; i += thread_count()) twice[i] = 2 * values[i];
 }
-""",
-    ),
-    "backends/cuda/levels.py": (
-        "    def encode(",
-        """    def double(self, values):
+--- backends/cuda/levels.py: def encode(
+    def double(self, values):
         (N,), twice = values.shape, self.empty(values.shape, self.xp.int64)
         self.launch_each("double", "twice_values", N, values, N, twice)
         return twice
-
-""",
-    ),
-    "kernels/numba_cuda.py": (
-        None,
-        """
-
+--- kernels/numba_cuda.py
 @cuda.jit
 def twice_values(values, twice):
     for i in range(cuda.grid(1), len(values), cuda.gridsize(1)):
         twice[i] = 2 * values[i]
-""",
-    ),
-    "backends/numba_cuda.py": (
-        "    def encode(",
-        """    def double(self, values):
+--- backends/numba_cuda.py: def encode(
+    def double(self, values):
         from gpuforest.kernels.numba_cuda import twice_values
 
         twice = self.xp.empty_like(values)
         self.launch(twice_values, len(values), values, twice)
         return twice
-
-""",
-    ),
-}
+"""
 USE_OPERATION = """
 import numpy as np
 from gpuforest.backends.numba import NumbaBackend
@@ -381,14 +346,15 @@ def test_an_operation_that_follows_the_list(copied, monkeypatch):
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     files = {path.replace("OPERATION", "double") for path in listed("A backend operation")}
-    assert files == set(OPERATION_FILES)
+    parts = re.findall(r"^--- (\S+?)(?:: ([^\n]*))?\n(.*?\n)(?=---|\Z)", OPERATION, re.M | re.S)
+    assert files == {file for file, _, _ in parts}
     assert len(files) <= 9
     (copied / "kernels/double").mkdir()
-    for file, (before, text) in OPERATION_FILES.items():
-        if before is None:
+    for file, before, text in parts:
+        if before:
+            edit(copied / file, rf"^    {re.escape(before)}", f"{text}\n    {before}")
+        else:
             with (copied / file).open("a") as stream:
                 stream.write(text)
-        else:
-            edit(copied / file, rf"^{re.escape(before)}", (text + before).replace("\\", r"\\"))
     support = str(ROOT / "tests/support")
     run_copy(copied, f"import sys; sys.path.append({support!r}){USE_OPERATION}")
