@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from engine import same_forest
 from paths import has_numba
+from sklearn.base import RegressorMixin
 
 from gpuforest.common import progress
 from gpuforest.estimators import out_of_bag
@@ -180,6 +181,8 @@ def choices_are_those_of_a_fit_by_them(case, model):
               if getattr(model, name, None) == word}  # fmt: skip
     if chosen:
         assert same_forest(case.fit(**chosen).forest_, model.forest_)
+    if "n_estimators" in chosen and isinstance(model, RegressorMixin):
+        assert model.oob_curve_.error[-1] == 1 - model.oob_score_
 
 
 def predictions_rise(case, model):

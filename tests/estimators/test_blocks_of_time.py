@@ -7,7 +7,6 @@ import pytest
 from engine import same_forest
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.tree import DecisionTreeClassifier as TheirTree
 
 import gpuforest as gf
 from gpuforest.backends import registry
@@ -195,19 +194,6 @@ def test_rows_of_no_weight_make_no_blocks():
     assert np.isclose(model.oob_score_, r2_score(Y[seen], model.oob_prediction_[seen]))
 
 
-def test_errors_by_blocks_choose():
-    params = {"n_estimators": "auto", "max_features": "oob", "min_samples_leaf": "oob"}
-    model = made(gf.RandomForestRegressor, **params, max_estimators=64, oob_tol=1.0)
-    model.set_params(backend="numba").fit(X, Y, blocks=BLOCKS)
-    again = made(
-        gf.RandomForestRegressor, n_estimators=model.n_estimators_, backend="numba",
-        max_features=model.max_features_, min_samples_leaf=model.min_samples_leaf_,
-    ).fit(X, Y, blocks=BLOCKS)  # fmt: skip
-    assert_judged_alike(model, again)
-    assert model.oob_curve_.error[-1] == 1 - model.oob_score_ == again.oob_curve_.error[-1]
-    assert len(model.oob_parameters_.error) > 1
-
-
 def test_importances_and_intervals_are_those_of_judges():
     model = made(gf.RandomForestRegressor, unbiased_importances=True).fit(X, Y, blocks=BLOCKS)
     found = gf.oob_impurity_importance(model, X, Y).importances_mean
@@ -255,21 +241,6 @@ def test_pickles_have_judges_and_files_say_that_they_have_none(tmp_path):
     for other in (loaded, gf.load(tmp_path / "again"), unjudged):
         with pytest.raises(ValueError, match="known only to the estimator that was fitted with"):
             gf.oob_permutation_importance(other, X, Y)
-
-
-def test_a_warm_start_grows_judges_anew():
-    model = made(gf.RandomForestRegressor, warm_start=True).fit(X, Y, blocks=BLOCKS)
-    model.set_params(n_estimators=40).fit(X, Y, blocks=BLOCKS)
-    whole = made(gf.RandomForestRegressor, n_estimators=40).fit(X, Y, blocks=BLOCKS)
-    assert_judged_alike(model, whole)
-
-
-def test_other_estimators_take_no_blocks():
-    for kind in (gf.DecisionTreeRegressor, gf.IsolationForest, gf.AdaBoostRegressor):
-        with pytest.raises(TypeError, match="blocks"):
-            kind().fit(X, Y, blocks=BLOCKS)
-    with pytest.raises((TypeError, ValueError)):  # routed to estimators that want them
-        gf.BaggingClassifier(TheirTree(), 3).fit(X, LABELS, blocks=BLOCKS)
 
 
 @pytest.mark.parametrize(

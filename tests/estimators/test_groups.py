@@ -141,32 +141,9 @@ def test_bags_without_replacement_draw_groups():
     drawn = np.array([whole(samples) for samples in bag.estimators_samples_])
     assert (drawn.sum(axis=1) == 20).all()
     assert drawn.max() == 1
-    everything = made(gf.BaggingRegressor, bootstrap=False).fit(X, Y, groups=GROUPS)
-    assert same_forest(
-        everything.forest_, made(gf.BaggingRegressor, bootstrap=False).fit(X, Y).forest_
-    )
-
-
-def test_without_bags_groups_change_nothing():
-    models = [
-        made(gf.ExtraTreesRegressor, bootstrap=False).fit(X, Y, groups=g) for g in (None, GROUPS)
-    ]
-    assert same_forest(models[0].forest_, models[1].forest_)
-
-
-def test_out_of_bag_errors_choose_by_groups():
-    params = {"n_estimators": "auto", "max_features": "oob", "min_samples_leaf": "oob"}
-    model = gf.RandomForestRegressor(
-        **params, max_estimators=64, random_state=0, backend="numba", oob_score=True, oob_tol=1.0
-    ).fit(X, Y, groups=GROUPS)
-    again = gf.RandomForestRegressor(
-        model.n_estimators_, max_features=model.max_features_, oob_score=True, random_state=0,
-        min_samples_leaf=model.min_samples_leaf_, backend="numba",
-    ).fit(X, Y, groups=GROUPS)  # fmt: skip
-    assert same_forest(model.forest_, again.forest_)
-    assert model.oob_curve_.error[-1] == 1 - model.oob_score_ == again.oob_curve_.error[-1]
-    by_rows = clone(again).fit(X, Y)
-    assert again.oob_score_ < by_rows.oob_score_ - 0.1  # which sees a row's group
+    for kind in (gf.BaggingRegressor, gf.ExtraTreesRegressor):  # all rows are drawn, or no bags
+        models = [made(kind, bootstrap=False).fit(X, Y, groups=g) for g in (None, GROUPS)]
+        assert same_forest(models[0].forest_, models[1].forest_)
 
 
 def test_importances_and_proximities_take_groups_out_of_bag():
@@ -246,18 +223,9 @@ def test_scikit_learns_forest_draws_the_same_groups():
 
 
 @pytest.mark.parametrize("kind", FORESTS)
-def test_bad_groups_are_refused(kind):
-    def refused(groups, message, weights=None, **params):
-        with pytest.raises(ValueError, match=message):
-            made(kind, **params).fit(X, target(kind), weights, groups=groups)
-
-    refused(GROUPS[:-1], f"X has {N} rows, groups has {N - 1}")
-    refused(GROUPS[:, None], "pass one label for each row")
-    refused(np.where(GROUPS == 3, np.nan, GROUPS), "groups contains NaN: every row")
-    refused([None] * N, "groups mixes labels without an order, or misses some")
-    refused([None, *map(str, GROUPS[1:])], "groups mixes labels without an order, or misses some")
-    refused(np.zeros(N), "all rows of some weight are of one group")
-    refused(GROUPS, "all rows of some weight are of one group", (GROUPS == 3) * 1.0)
+def test_one_group_of_some_weight_is_refused_and_few_draws_are_warned_of(kind):
+    with pytest.raises(ValueError, match="all rows of some weight are of one group"):
+        made(kind).fit(X, target(kind), (GROUPS == 3) * 1.0, groups=GROUPS)
     with pytest.warns(UserWarning, match="draws only 4 groups a tree"):
         made(kind, max_samples=0.1).fit(X, target(kind), groups=GROUPS)
 
@@ -268,20 +236,20 @@ def test_other_refusals(monkeypatch):
         bag.fit(X, Y, groups=GROUPS)
     model = made(gf.RandomForestRegressor, warm_start=True).fit(X, Y, groups=GROUPS)
     before, model.n_estimators = model.forest_, 40
-    with monkeypatch.context() as patched:
-        patched.setattr(base, "grow", None)  # no tree grows in vain
-        for other in (None, GROUPS // 2):
-            with pytest.raises(ValueError, match="adds trees from the same groups"):
-                model.fit(X, Y, groups=other)
-            assert model.forest_ is before
-    grown = model.fit(X, Y, groups=GROUPS)
-    assert same_forest(
-        grown.forest_,
-        made(gf.RandomForestRegressor, n_estimators=40).fit(X, Y, groups=GROUPS).forest_,
-    )
+    monkeypatch.setattr(base, "grow", None)  # no tree grows in vain
+    for other in (None, GROUPS // 2):
+        with pytest.raises(ValueError, match="adds trees from the same groups"):
+            model.fit(X, Y, groups=other)
+        assert model.forest_ is before
+
+
+@pytest.mark.parametrize("name", ["groups", "blocks"])
+def test_other_estimators_take_no_groups_or_blocks(name):
     for kind in (gf.DecisionTreeRegressor, gf.IsolationForest, gf.AdaBoostRegressor):
-        with pytest.raises(TypeError, match="groups"):
-            kind().fit(X, Y, groups=GROUPS)
+        with pytest.raises(TypeError, match=name):
+            kind().fit(X, Y, **{name: GROUPS})
+    with pytest.raises((TypeError, ValueError)):  # routed to estimators that want them
+        gf.BaggingClassifier(TheirTree(), 3).fit(X, LABELS, **{name: GROUPS})
 
 
 def test_scores_by_groups_are_near_those_of_grouped_folds():
@@ -304,13 +272,6 @@ def test_scores_by_groups_are_near_those_of_grouped_folds():
         for g in (GROUPS, None)
     ]
     assert abs(scores[0] - of_folds) < 0.1 < scores[1] - of_folds
-
-
-def test_bags_of_other_estimators_pass_groups_on():
-    """scikit-learn's bags take no groups but by routing to estimators that want them."""
-    bag = gf.BaggingClassifier(TheirTree(), 3)
-    with pytest.raises((TypeError, ValueError)):
-        bag.fit(X, LABELS, groups=GROUPS)
 
 
 def boosted(kind=gf.HistGradientBoostingRegressor, **params):
