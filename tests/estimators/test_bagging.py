@@ -64,6 +64,8 @@ def test_weights_are_chances_with_replacement_and_statistics_without(backend):
     for t, rows in enumerate(model.estimators_samples_):
         counts = np.bincount(y[rows], weights[rows], minlength=3)
         assert np.array_equal(model.forest_.node_sums(t, t + 1)[0], counts)
+    half = bag(backend, bootstrap=False, max_samples=0.5).fit(X, y, weights)
+    assert {len(rows) for rows in half.estimators_samples_} == {(weights > 0).sum() // 2}
 
 
 def test_shares_of_a_weighted_bag_are_of_the_bag(backend):

@@ -14,7 +14,8 @@ import gpuforest as gf
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 PAGE = ROOT / "docs/ecosystem.md"
-OF_EXPORTS = "test_predictions_are_equal_at_every_edge"  # of tests/export, for ONNX and treelite
+# of tests/export, for ONNX and treelite, and of test_files.py
+ELSEWHERE = {"test_predictions_are_equal_at_every_edge", "test_files_and_pickles_are_the_model"}
 X, Y = load_iris(return_X_y=True)
 ROWS, NUMBERS = load_diabetes(return_X_y=True)
 X, ROWS = X.astype(np.float32), ROWS.astype(np.float32)  # what scikit-learn's trees look at
@@ -63,7 +64,7 @@ def with_categories(kind=gf.RandomForestClassifier, **more):
 def test_every_row_has_its_test():
     rows = re.findall(r"^\| .+ \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
     tests = {n for n in globals() if n.startswith("test_")} - {"test_every_row_has_its_test"}
-    assert set(rows) - {"test", OF_EXPORTS} == tests
+    assert set(rows) - {"test"} - ELSEWHERE == tests
 
 
 @pytest.mark.parametrize("kind", FORESTS + TREES + BOOSTING)
@@ -231,13 +232,6 @@ def test_skops():
         assert any(t.startswith("gpuforest.") for t in types) == (each is model)
         again = io.loads(data, trusted=types)
         assert np.array_equal(again.predict_proba(rows), model.predict_proba(rows))
-
-
-def test_joblib(tmp_path):
-    joblib = tool("joblib")
-    model, rows = fitted(gf.RandomForestClassifier)
-    joblib.dump(model, tmp_path / "model")
-    assert np.array_equal(joblib.load(tmp_path / "model").predict(rows), model.predict(rows))
 
 
 def test_imbalanced_learn():

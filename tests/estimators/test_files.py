@@ -4,14 +4,17 @@ import pickle
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from engine import same_forest
 from exported import CODES, HERE, KINDS, LABELS, NUMBERS, ROWS, SHORT, SUMS, X, model
 from sklearn.base import clone
+from survivors import data, data_of_causes
 
 import gpuforest as gf
 
 CLASSES, MEDIANS = gf.DecisionTreeClassifier, gf.DecisionTreeRegressor(criterion="absolute_error")
+SURVIVORS = pd.DataFrame(data()[0], columns=list("abcd")).assign(town=["x", "y"] * 100)
 WEIGHTS = dict(zip(np.unique(LABELS).tolist(), (1, 2.5, 1), strict=True))
 OTHERS = {  # an estimator, rows and targets
     "signs": (gf.AdaBoostClassifier(CLASSES(max_depth=3, monotonic_cst=[1, 0, 0, 0]),
@@ -22,8 +25,10 @@ OTHERS = {  # an estimator, rows and targets
     "some features": (gf.BaggingClassifier(n_estimators=4, max_features=0.5, random_state=0),
                       X, CODES),
     "weights": (gf.RandomForestClassifier(3, class_weight=WEIGHTS, **HERE), X, LABELS),
-    "stops": (gf.HistGradientBoostingRegressor(**SHORT, early_stopping=True, **HERE),
+    "stops": (gf.HistGradientBoostingRegressor(**SHORT, early_stopping=True, refit=True, **HERE),
               ROWS, NUMBERS),
+    "survival": (gf.RandomSurvivalForest(9, **HERE), SURVIVORS, pd.DataFrame(data()[1])),
+    "causes": (gf.ExtraSurvivalTrees(4, criterion="logrank", **HERE), *data_of_causes(150)),
     "anomalies": (gf.IsolationForest(n_estimators=4, contamination=0.1, **HERE), X, None),
 }  # fmt: skip
 
@@ -49,6 +54,13 @@ def attributes(estimator):
     return {n: re.sub(r"<U\d+", "<U", text) for n, text in found.items()}  # texts of any length
 
 
+METHODS = [
+    "predict", "predict_proba", "decision_function", "score_samples", "apply",
+    *(f"predict_{name}_function" for name in ("survival", "cumulative_hazard")),
+    "predict_cumulative_incidence_function",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", [*KINDS, *SUMS, *OTHERS])
 def test_files_and_pickles_are_the_model(kind, tmp_path):
     given, rows, y = fitted(kind)
@@ -59,7 +71,7 @@ def test_files_and_pickles_are_the_model(kind, tmp_path):
         assert settings(other) == settings(given)
         assert same_forest(other.forest_, given.forest_)
         assert attributes(other) == attributes(given)
-        for method in ("predict", "predict_proba", "decision_function", "score_samples", "apply"):
+        for method in METHODS:
             assert hasattr(other, method) == hasattr(given, method)
             if hasattr(given, method):
                 answers = (getattr(each, method)(rows) for each in (other, given))
@@ -67,7 +79,7 @@ def test_files_and_pickles_are_the_model(kind, tmp_path):
     assert same_forest(clone(from_file).fit(rows, y).forest_, given.forest_)
     from_file.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
-    if type(given).__name__.startswith(("RandomForest", "ExtraTrees")):
+    if type(given).__name__.startswith(("Random", "Extra")):
         pairs = zip(from_file.estimators_samples_, given.estimators_samples_, strict=True)
         assert all(np.array_equal(*pair) and (np.diff(pair[0]) >= 0).all() for pair in pairs)
         return

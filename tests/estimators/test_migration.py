@@ -139,28 +139,6 @@ def test_learning_rate():
     assert np.isclose(theirs.decision_function([[1.0]]), start + 0.2 * 1000)
 
 
-def test_max_features():
-    constant = np.column_stack([np.zeros((len(X), 50)), X])
-    tree = gf.DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0).fit(constant, Y)
-    assert tree.tree_.node_count == 3  # the constant ones are passed over
-    assert gf.RandomForestRegressor().max_features == 1 / 3
-    assert sklearn.ensemble.RandomForestRegressor().max_features == 1.0
-
-
-def test_max_samples():
-    weights = np.full(len(X), 4.0)
-    bags = gf.BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
-    assert [len(rows) for rows in bags.estimators_samples_] == [75] * 10
-    assert bags.estimators_[0].tree_.weighted_n_node_samples[0] == 300
-    drawn = gf.BaggingClassifier(max_samples=0.5, random_state=0).fit(X, Y, weights)
-    assert [len(rows) for rows in drawn.estimators_samples_] == [300] * 10
-    weights[::3] = 0
-    bags = gf.BaggingClassifier(bootstrap=False, max_samples=0.5, random_state=0).fit(X, Y, weights)
-    assert [len(rows) for rows in bags.estimators_samples_] == [50] * 10
-    drawn = gf.RandomForestClassifier(2, random_state=0).fit(X, Y, weights)
-    assert [len(rows) for rows in drawn.estimators_samples_] == [100] * 2
-
-
 def test_oob_score():
     seen = []
 
