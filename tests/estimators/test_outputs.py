@@ -8,7 +8,6 @@ from outputs import DIABETES, NAMES, PAIR, SEVERAL, SUGAR, TWO, WINE, X, grown, 
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
-from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 import gpuforest as gf
@@ -56,18 +55,6 @@ def test_class_trees_are_scikit_learns(backend, criterion, params):
     # scikit-learn divides sums of floats
     assert all(np.allclose(*pair, rtol=1e-12) for pair in pairs)
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "params", [{"max_depth": 5}, {"min_impurity_decrease": 30.0}, {"ccp_alpha": 30.0}]
-)
-def test_regression_trees_are_scikit_learns(backend, params):
-    table = DIABETES.astype(np.float32)
-    ours = gf.DecisionTreeRegressor(max_bins=1000, **params, backend=backend).fit(table, PAIR)
-    theirs = SklearnRegressor(**params, random_state=0).fit(table, PAIR)
-    assert ours.forest_.n_nodes == theirs.tree_.node_count > 20
-    # our means lie on the grid of the fixed point
-    assert np.allclose(ours.predict(table), theirs.predict(table), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

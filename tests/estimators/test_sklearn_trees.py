@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from outputs import DIABETES, PAIR
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
@@ -34,36 +35,56 @@ def test_classifier(backend, loader, params, least):
     assert ties < same
 
 
-def test_regressor(backend):
+@pytest.mark.parametrize(
+    ("params", "least"),
+    [({"max_depth": 6}, 40), *(({"min_impurity_decrease": d}, 6) for d in (2.0, 50.0))],
+)
+def test_regressor(backend, params, least):
     X, y = load_diabetes(return_X_y=True)
     X = X.astype(np.float32)
-    ours = DecisionTreeRegressor(max_bins=1000, max_depth=6, backend=backend).fit(X, y)
-    theirs = SklearnRegressor(random_state=0, max_depth=6).fit(X, y)
+    ours = DecisionTreeRegressor(max_bins=1000, **params, backend=backend).fit(X, y)
+    theirs = SklearnRegressor(random_state=0, **params).fit(X, y)
     same, ties = compare_trees(ours, theirs, X, y.astype(int), is_classes=False)
-    assert same >= 40
-    assert ties < same
-    if not ties:
-        assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-12)
+    assert same >= least
+    if "max_depth" in params:
+        assert ties < same
+        assert ties or np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-12)
 
 
-@pytest.mark.parametrize("least", [2.0, 50.0])
-def test_impurity_decrease_of_a_regression(backend, least):
-    X, y = load_diabetes(return_X_y=True)
-    X = X.astype(np.float32)
-    ours = DecisionTreeRegressor(max_bins=1000, min_impurity_decrease=least, backend=backend)
-    theirs = SklearnRegressor(min_impurity_decrease=least, random_state=0).fit(X, y)
-    same, _ = compare_trees(ours.fit(X, y), theirs, X, y.astype(int), is_classes=False)
-    assert same > 5
+def data_of(name):
+    """X, y and weights by which no cuts tie."""
+    rng = np.random.default_rng(1)
+    if name == "outputs":
+        return DIABETES.astype(np.float32), PAIR, None
+    if name == "counts":
+        X = rng.integers(0, 60, (400, 5)).astype(np.float32)
+        return X, rng.poisson(np.exp(X[:, 0] / 20)).astype(float), rng.integers(0, 4, 400)
+    if name == "noise":
+        X = rng.integers(0, 30, (400, 4)).astype(np.float32)
+        return X, rng.normal(size=400), rng.integers(1, 9, 400)
+    X = rng.integers(0, 12, (500, 4)).astype(np.float32)
+    y = X[:, 0] - X[:, 1] + 4 * np.sin(X[:, 2]) + rng.normal(size=500)
+    return X, np.exp(y / 8) if name == "positive" else y, None
 
 
-def test_poisson_with_weights(backend):
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 60, (400, 5)).astype(np.float32)
-    y = rng.poisson(np.exp(X[:, 0] / 20)).astype(float)
-    w = rng.integers(0, 4, 400)
-    ours = DecisionTreeRegressor(criterion="poisson", max_depth=4, backend=backend).fit(X, y, w)
-    theirs = SklearnRegressor(criterion="poisson", max_depth=4, random_state=0)
-    theirs.fit(X, y, sample_weight=w)
-    assert ours.forest_.n_nodes == theirs.tree_.node_count
-    seen = w > 0
-    assert np.allclose(ours.predict(X[seen]), theirs.predict(X[seen]), rtol=1e-9)
+SIGNS = [[1, -1, 1, -1], [1, -1, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1]]
+POISSON = {"criterion": "poisson"}
+WHOLE = [
+    ("counts", POISSON | {"max_depth": 4}, 0),
+    *(("noise", {"min_weight_fraction_leaf": share}, 3) for share in (0.004, 0.03, 0.2)),
+    *(("waves", {"monotonic_cst": signs, "min_samples_leaf": 3}, 20) for signs in SIGNS),
+    *(("positive", POISSON | {"monotonic_cst": s, "min_samples_leaf": 3}, 20) for s in SIGNS),
+    ("outputs", {"max_depth": 5}, 20), ("outputs", {"min_impurity_decrease": 30.0}, 20),
+    ("outputs", {"ccp_alpha": 30.0}, 20),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "params", "least"), WHOLE)
+def test_whole_regressions(backend, name, params, least):
+    X, y, w = data_of(name)
+    ours = DecisionTreeRegressor(max_bins=1000, **params, backend=backend).fit(X, y, w)
+    theirs = SklearnRegressor(**params, random_state=0).fit(X, y, sample_weight=w)
+    assert ours.forest_.n_nodes == theirs.tree_.node_count > least
+    seen = X if w is None else X[w > 0]
+    # our means lie on the grid of the fixed point
+    assert np.allclose(ours.predict(seen), theirs.predict(seen), rtol=1e-9)

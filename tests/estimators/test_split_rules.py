@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
-from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
 from sklearn_trees import compare_trees
 
 import gpuforest as gf
@@ -43,19 +42,6 @@ def test_every_leaf_has_its_share_of_the_weight(backend, Model, share):
     if Model in (gf.DecisionTreeClassifier, gf.ExtraTreesClassifier):  # no bags of any weight
         model.set_params(class_weight={0: 3, 1: 1, 2: 2})
         assert least_share(model.fit(X, y)) >= share
-
-
-@pytest.mark.parametrize("share", [0.004, 0.03, 0.2])
-def test_the_share_counts_weights_as_scikit_learn_does(backend, share):
-    rng = np.random.default_rng(1)
-    X, y = rng.integers(0, 30, (400, 4)).astype(np.float32), rng.normal(size=400)
-    w = rng.integers(1, 9, 400)
-    params = {"min_weight_fraction_leaf": share}
-    ours = gf.DecisionTreeRegressor(**params, backend=backend).fit(X, y, w)
-    theirs = SklearnRegressor(**params, random_state=0).fit(X, y, sample_weight=w)
-    assert ours.forest_.n_nodes == theirs.tree_.node_count > 3
-    # our means lie on the grid of the fixed point
-    assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
 
 
 def assert_monotonic(model, X, signs, predicted):
@@ -105,21 +91,6 @@ def test_monotonic_forests_learn_still(voting):
     with pytest.raises(AssertionError):
         assert_monotonic(free, X, [-1] * 4, lambda m, x: m.predict_proba(x)[:, 1])
     assert bound.score(X, y) > 0.85
-
-
-@pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, 0, 0], [0, 0, 0, 1], [1, 1, 1, 1]])
-def test_monotonic_regressions_are_scikit_learns(backend, signs):
-    rng = np.random.default_rng(2)
-    X = rng.integers(0, 12, (500, 4)).astype(np.float32)
-    y = X[:, 0] - X[:, 1] + 4 * np.sin(X[:, 2]) + rng.normal(size=500)
-    for criterion in ("squared_error", "poisson"):
-        target = np.exp(y / 8) if criterion == "poisson" else y
-        params = {"criterion": criterion, "monotonic_cst": signs, "min_samples_leaf": 3}
-        ours = gf.DecisionTreeRegressor(**params, backend=backend).fit(X, target)
-        theirs = SklearnRegressor(**params, random_state=0).fit(X, target)
-        assert ours.forest_.n_nodes == theirs.tree_.node_count > 20
-        # our means lie on the grid of the fixed point
-        assert np.allclose(ours.predict(X), theirs.predict(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("signs", [[1, -1, 1, -1], [1, -1, 0, 0], [0, 0, 0, -1]])
