@@ -7,20 +7,11 @@ import pytest
 from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import CRITERIA
-from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, OBLIQUE_BIN, pack_splits
 from gpuforest.core.rules import Rules
-from gpuforest.core.terms import (
-    ALL_LEFT,
-    Combining,
-    chances,
-    pack,
-    unpack,
-    walking_records,
-    words_for,
-)
+from gpuforest.core.terms import ALL_LEFT, Combining, chances, pack, unpack, words_for
 from gpuforest.export.views import in_units
 from gpuforest.growing.edges import fit_edges
-from gpuforest.splits.oblique.kind import draw, n_attempts
+from gpuforest.splits.oblique.kind import draw
 
 
 def combined(mean, heaviest=1):
@@ -90,17 +81,6 @@ def test_features_and_weights_are_drawn_evenly(heaviest):
     assert (weights[..., 0] > 0).all()  # the sign of a whole sum says nothing
 
 
-def test_each_feature_comes_first_in_turn():
-    edges = fit_edges(np.random.default_rng(0).normal(size=(100, 5)))
-    combining = Combining.of(edges, combined(2.0), np.asarray)
-    features, _ = drawn(combining, 5, 5, n_slots=50)
-    assert (np.sort(features[:, :, 0], axis=1) == np.arange(5)).all()
-    assert n_attempts(2, 5) == n_attempts(5, 5) == 5
-    assert n_attempts(6, 5) == 10
-    past, _ = drawn(combining, 5, 5, n_slots=3, first=5)
-    assert (past == -1).all()
-
-
 def test_categories_stay_alone():
     X = np.column_stack([np.arange(60) % 3, np.random.default_rng(0).normal(size=(60, 3))])
     edges = fit_edges(X, categories={0: (0, 1, 2)})
@@ -140,35 +120,3 @@ def test_too_many_bins():
     edges = edges_of(np.arange(65_530.0))
     with pytest.raises(ValueError, match="at most 65520 bins"):
         Combining.of(edges, combined(2.0), np.asarray)
-
-
-def test_records_hold_what_a_step_reads():
-    """Two trees: a sum of two features above a feature alone; a sum of four; and its leaves."""
-    coordinates = np.array([[0, 10, 20], [0, 30, 60], [0, 5, 9], [0, 1, 2]], np.int32)
-    n, bin = np.array([2, 0, 4]), np.array([0, 1, 0])
-    feature, missing_left = np.array([1, 2, 3]), np.array([True, False, False])
-    splits = pack_splits(xp, feature, np.where(n, OBLIQUE_BIN + n, bin), missing_left)
-    splits |= np.array([1, 3, 1], np.uint64) << np.uint64(CHILD_SHIFT)
-    leaves = np.uint64(LEAF_WORD) + np.arange(5, dtype=np.uint64)
-    nodes = np.concatenate([splits[:2], leaves[:3], splits[2:], leaves[3:]])
-    two = pack(xp, np.array([[1, 0]]), np.array([[1, -1]]), np.array([-7]), 2)
-    four = pack(xp, np.array([[3, 2, 0, 1]]), np.array([[5, -5, 2, 1]]), np.array([ALL_LEFT]), 3)
-    set_at = np.array([0, 2, 2, 2, 2, 2, 5, 5])
-    offsets = np.array([0, 5, 8])
-    found, more = walking_records(
-        nodes, offsets, set_at, np.concatenate([two[0], four[0]]), coordinates
-    )
-    first, second = found[::2], found[1::2]
-    assert (first & 2**30 - 1).tolist() == [1, 3, 2, 3, 4, 1, 1, 2]  # leaves have themselves
-    assert (first >> 30 & 1).tolist() == [1, 0, 1, 1, 1, 0, 1, 1]
-    assert (first >> 31 & 15).tolist() == [2, 1, 0, 0, 0, 4, 0, 0]
-    limits = first.astype(np.int64) >> 40
-    assert limits.tolist() == [-7, 5, *[2**23 - 1] * 6]  # the second bin's coordinate
-    terms = [
-        [(int(w) >> 12 + 17 * i & 2**17 - 1, (int(w) >> 4 * i & 15) - 8) for i in range(3)]
-        for w in (*second, more[5])
-    ]
-    assert terms[0] == [(1, 1), (0, -1), (1, 0)]
-    assert terms[1] == [(2, 1), (2, 0), (2, 0)]
-    assert terms[5] == [(3, 5), (2, -5), (0, 2)]
-    assert terms[8] == [(1, 1), (3, 0), (3, 0)]  # its fourth term

@@ -94,22 +94,6 @@ def check_tree(tree, X, y, drawn, kinds, fewest):
     return len(splits)
 
 
-@pytest.mark.parametrize("options", [
-    {"max_leaf_nodes": 4}, {"max_depth": 2}, {"max_features": "oob", "min_samples_leaf": "oob"},
-    {"max_samples": 0.5, "max_bins": 300},
-], ids=str)  # fmt: skip
-def test_parameters(options):
-    X, y = data_of_ties(300, 0)
-    X[:, 0] = np.where(y["event"] == 1, y["time"], X[:, 0] + 2)
-    forest = RandomSurvivalForest(48, criterion="logrank", random_state=0).set_params(**options)
-    forest.fit(X, y, groups=np.arange(300) // 2)
-    assert forest.score(X, y) > 0.65
-    if "max_leaf_nodes" in options:
-        assert {tree.get_n_leaves() for tree in forest.estimators_} == {4}
-    if "max_depth" in options:
-        assert max(tree.get_depth() for tree in forest.estimators_) == 2
-
-
 def test_combinations_are_refused():
     forest = RandomSurvivalForest(criterion="logrank", feature_combinations=2.0)
     with pytest.raises(ValueError, match="criterion='logrank' takes no feature_combinations: pas"):

@@ -106,10 +106,11 @@ def test_archives(tmp_path):
     assert re.search("^Requires-Dist: numba[^;]*$", files[f"{info}/METADATA"], re.M)
 
 
-def test_the_recipe_and_the_citation_say_what_the_project_says():
+def test_the_recipe_the_citation_and_the_changelog_say_what_the_project_says():
     recipe = (ROOT / "packaging/conda/recipe.yaml").read_text()
     assert f"  version: {VERSION}\n" in recipe
     assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{VERSION}]" in (ROOT / "CHANGELOG.md").read_text()
     python = f"python{PROJECT['project']['requires-python']}"
     run, compiler = (
         PROJECT["project"]["dependencies"],

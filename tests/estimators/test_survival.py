@@ -207,17 +207,25 @@ def test_rows_out_of_bag():
     assert 0.6 < forest.oob_score_ < forest.score(X, Y)
 
 
-@pytest.mark.parametrize("options", [
-    {"n_estimators": "auto", "max_estimators": 60, "oob_tol": 0.5}, {"max_features": "oob"},
-    {"max_features": "oob", "min_samples_leaf": "oob"}, {"max_samples": 0.5}, {"max_leaf_nodes": 4},
-    {"feature_combinations": 2.0}, {"max_depth": 2, "min_samples_leaf": 0.1},
+BY_OOB = {"max_features": "oob", "min_samples_leaf": "oob"}
+
+
+@pytest.mark.parametrize(("criterion", "options"), [
+    ("exponential", {"n_estimators": "auto", "max_estimators": 60, "oob_tol": 0.5}),
+    ("exponential", {"max_features": "oob"}), ("exponential", {"max_samples": 0.5}),
+    ("exponential", {"feature_combinations": 2.0}),
+    ("exponential", {"max_depth": 2, "min_samples_leaf": 0.1}), ("logrank", {"max_depth": 2}),
+    ("logrank", {"max_samples": 0.5, "max_bins": 300}),
+    *((criterion, options) for criterion in BOTH for options in (BY_OOB, {"max_leaf_nodes": 4})),
 ], ids=str)  # fmt: skip
-def test_parameters(options):
-    model = RandomSurvivalForest(48, random_state=0).set_params(**options)
-    found = model.fit(*data(300))
+def test_parameters(criterion, options):
+    model = RandomSurvivalForest(48, criterion=criterion, random_state=0).set_params(**options)
+    found = model.fit(*data(300), groups=np.arange(300) // 2)
     assert found.score(*data(300, 1)) > 0.6
     if "max_leaf_nodes" in options:
-        assert all(tree.get_n_leaves() <= 4 for tree in found.estimators_)
+        assert {tree.get_n_leaves() for tree in found.estimators_} == {4}
+    if "max_depth" in options:
+        assert max(tree.get_depth() for tree in found.estimators_) == 2
 
 
 def test_few_times_are_quantiles_of_all():
