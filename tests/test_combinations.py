@@ -15,7 +15,6 @@ from gpuforest.splits.oblique.kind import draw
 
 
 def combined(mean, heaviest=1):
-    """Rules for combinations of `mean` features."""
     gini = CRITERIA["gini"]
     return Rules(gini, 1, 1, 2, 1, 0.0, combined=mean, heaviest=heaviest)
 

@@ -120,7 +120,6 @@ def test_commands_of_documents_have_options_that_there_are():
 
 
 def anchors(page: str) -> set[str]:
-    """The anchors that a page's headings get."""
     headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -81,7 +81,6 @@ def copied(tmp_path):
 
 
 def run_copy(copied, source: str) -> str:
-    """What Python prints where it imports the copy."""
     environment = os.environ | {"PYTHONPATH": str(copied.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     # "auto" would begin to compile all kernels of the copy, in the background, for minutes
     environment["GPUFOREST_BACKEND"] = "numpy"

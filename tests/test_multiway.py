@@ -86,7 +86,6 @@ def test_a_ratio_needs_branches():
 
 
 def sums_of(training, rows):
-    """Channel sums of some rows i64[C]."""
     y, w = training.target.y[rows], training.sampling.weights[rows].astype(np.int64)
     if training.target.coding.is_classes:
         return np.bincount(y[:, 0], w, training.n_channels).astype(np.int64)
@@ -140,7 +139,6 @@ def worth_of(training, rows, features, bounds):
 
 
 def assert_best(task, training, forest):
-    """Each split of the tree is the best one, by the definitions above."""
     rules, F = training.rules, training.n_features
     feature, _, _, child = unpack(np, forest.nodes)
     leaf, below = apply(forest, task.X, numpy.NumpyBackend())[:, 0], leaves_below(forest)

@@ -135,7 +135,6 @@ def test_few_files_know_a_loss() -> None:
 
 
 def spread(name: str, seed: int) -> Fit:
-    """A fit on targets of many orders of magnitude."""
     rng = np.random.default_rng(seed)
     n, weight = int(rng.choice([30, 300, 2500])), str(rng.choice(["none", "whole", "real"]))
     fit = made(

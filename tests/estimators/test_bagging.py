@@ -112,7 +112,7 @@ def test_a_part_of_the_features_drawn_is_tried(backend):
 
 
 @pytest.mark.parametrize("kind", ["forest", "bag"])
-def test_hard_votes_are_the_majority_of_the_trees(backend, kind):
+def test_hard_votes_are_the_majority_of_the_trees(backend, kind, tmp_path):
     params = {"voting": "hard", "random_state": 0}
     if kind == "forest":
         model = gf.RandomForestClassifier(7, max_depth=2, backend=backend, **params)
@@ -127,6 +127,11 @@ def test_hard_votes_are_the_majority_of_the_trees(backend, kind):
         assert is_leaf(forest.nodes[forest.tree_offsets[t] + leaves[:, t]]).all()
         votes[np.arange(len(X)), sums[leaves[:, t]].argmax(axis=1)] += 1
     assert np.array_equal(model.predict_proba(X), votes / 7)
+    # tools that add up the trees' answers then give the forest's
+    shares = [tree.predict_proba(X) for tree in model]
+    assert np.array_equal(np.mean(shares, axis=0), votes / 7)
+    model[0].save(tmp_path / "tree")
+    assert np.array_equal(gf.load(tmp_path / "tree").predict_proba(X), shares[0])
     assert np.array_equal(model.predict(X), model.classes_[votes.argmax(axis=1)])
     soft = clone(model).set_params(voting="soft").fit(X, labels)
     assert np.array_equal(soft.apply(X), leaves)
@@ -168,7 +173,6 @@ PARAMS = [
 
 
 def pair(name, estimator, **params):
-    """Ours and scikit-learn's, of the same parameters."""
     return (
         getattr(module, name)(clone(estimator), **{"random_state": 0, **params})
         for module in (gf, sklearn.ensemble)

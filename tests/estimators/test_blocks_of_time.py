@@ -285,11 +285,8 @@ def ordered_by(library, names=NAMES):
     """The blocks as names of months, in a type that has their order."""
     months = np.array(NAMES, object)[BLOCKS]
     if library == "pandas":
-        return (
-            pytest.importorskip("pandas")
-            .Series(months)
-            .astype(pytest.importorskip("pandas").CategoricalDtype(names, ordered=True))
-        )
+        pandas = pytest.importorskip("pandas")
+        return pandas.Series(pandas.Categorical(months, names, ordered=True))
     if library == "categorical":
         return pytest.importorskip("pandas").Categorical(months, names, ordered=True)
     if library == "polars":

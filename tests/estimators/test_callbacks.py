@@ -22,8 +22,6 @@ X, Y = load_iris(return_X_y=True)
 
 
 class Recorder:
-    """Records its calls."""
-
     def __init__(self):
         self.recorded = []
 

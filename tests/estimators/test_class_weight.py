@@ -81,7 +81,6 @@ def test_balanced_subsample_of_several_outputs_is_scikit_learns(backend, weighte
 
 
 def test_sklearns_name_for_them():
-    """As scikit-learn's own forests answer."""
     for kind in (RandomForestClassifier, SklearnForest):
         forest = kind(class_weight="balanced")
         forest.n_outputs_ = 1

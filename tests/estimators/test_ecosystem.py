@@ -49,7 +49,6 @@ def fitted(kind, rows=None, **more):
 
 
 def predicted(model, rows):
-    """Class shares, or numbers as a column."""
     if hasattr(model, "classes_"):
         return model.predict_proba(rows)
     return model.predict(rows)[:, None]

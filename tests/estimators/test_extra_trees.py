@@ -21,7 +21,6 @@ def extra(backend, n_estimators=3, Model=gf.ExtraTreesClassifier, **params):
 
 
 def root_splits(model):
-    """feature, bin and missing_left of every tree's root."""
     forest = model.forest_
     return unpack(np, forest.nodes[forest.tree_offsets[:-1]])[:3]
 
@@ -105,24 +104,18 @@ def test_a_random_splitter_is_the_first_of_the_extra_trees(
 def test_totally_random_trees_do_not_look_at_y(backend):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 442))  # no two rows are alike: no node is pure
-    one, other = (
-        extra(backend, Model=gf.ExtraTreesRegressor, max_features=1)
-        .fit(DIABETES[0], target)
-        .forest_
-        for target in (a, b)
-    )
+
+    def forests(n):
+        model = extra(backend, Model=gf.ExtraTreesRegressor, max_features=n)
+        return [model.fit(DIABETES[0], target).forest_ for target in (a, b)]
+
+    one, other = forests(1)
     assert np.array_equal(is_leaf(one.nodes), is_leaf(other.nodes))
     split = ~is_leaf(one.nodes)
     assert np.array_equal(one.nodes[split], other.nodes[split])
     assert split.sum() > 1000
-    # of two features the better one is taken, which y decides
-    pair = [
-        extra(backend, Model=gf.ExtraTreesRegressor, max_features=2)
-        .fit(DIABETES[0], target)
-        .forest_
-        for target in (a, b)
-    ]
-    assert not np.array_equal(pair[0].nodes[:50], pair[1].nodes[:50])
+    one, other = forests(2)  # the better of two features is taken, which y decides
+    assert not np.array_equal(one.nodes[:50], other.nodes[:50])
 
 
 def embedding(backend, n_estimators=8, **params):
@@ -161,9 +154,7 @@ def test_names_of_the_columns(backend):
     model = embedding(backend, 2, max_depth=1).fit(X)
     names = [f"randomtreesembedding_{t}_{leaf}" for t in (0, 1) for leaf in (1, 2)]
     assert model.get_feature_names_out().tolist() == names
-    assert (
-        len(embedding(backend).fit(X).get_feature_names_out())
-        == (embedding(backend).fit_transform(X).shape[1])
-    )
+    more = embedding(backend).fit(X)
+    assert len(more.get_feature_names_out()) == more.transform(X).shape[1]
     with pytest.raises(ValueError, match="input_features"):
         model.get_feature_names_out(["one"])

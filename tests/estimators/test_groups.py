@@ -190,12 +190,8 @@ def test_quantile_forests_take_groups_out_of_bag(tmp_path):
     for quantiles in ("mean", [0.1, 0.5]):
         assert np.allclose(weighed.predict(X, quantiles), repeated.predict(X, quantiles), atol=1e-6)
     model.save(tmp_path / "model")
-    loaded = gf.load(tmp_path / "model")
-    assert np.array_equal(
-        loaded.predict(X, 0.3, oob_score=True),
-        model.predict(X, 0.3, oob_score=True),
-        equal_nan=True,
-    )
+    pair = (m.predict(X, 0.3, oob_score=True) for m in (model, gf.load(tmp_path / "model")))
+    assert np.array_equal(*pair, equal_nan=True)
 
 
 def test_files_and_pickles_keep_groups(tmp_path):
@@ -304,13 +300,11 @@ def test_early_stopping_sets_whole_groups_aside(kind, monkeypatch):
         assert not set(groups[held]) & set(groups[train])
         assert sorted([*train, *held]) == [*range(len(groups))]
         rows = np.arange(N) if weights is None else np.flatnonzero(weights)
-        w = (
-            {}
-            if weights is None
-            else {"sample_weight": weights[rows[train]], "sample_weight_val": weights[rows[held]]}
-        )
+        train, held = rows[train], rows[held]
+        w = {"sample_weight": weights[train]} if weights is not None else {}
+        w |= {"sample_weight_val": weights[held]} if weights is not None else {}
         by_hand = boosted(kind, backend="numba").fit(
-            X[rows[train]], y[rows[train]], X_val=X[rows[held]], y_val=y[rows[held]], **w
+            X[train], y[train], X_val=X[held], y_val=y[held], **w
         )
         assert same_forest(by_hand.forest_, models[0].forest_)
         assert np.array_equal(by_hand.validation_score_, models[0].validation_score_)

@@ -90,7 +90,6 @@ def test_leaves_have_the_least_hessian(backend):
 
 
 def hessians(model):
-    """Their sums in all leaves."""
     trees = (gpuforest.tree_nodes(model, t).values() for t in range(model.n_iter_))
     return np.array([node.hessians for tree in trees for node in tree if node.is_leaf])
 
@@ -165,13 +164,16 @@ def test_refit_of_noise_grows_one_round():
     assert model.n_iter_ == 1
 
 
-def test_refit_reports_its_rounds():
+def test_refit_reports_its_rounds_and_is_a_stage(capsys):
     seen = []
     with progress.heard_by(lambda *report: seen.append(report)):
         model = HistGradientBoostingRegressor(**STOPS, refit=True).fit(*DIABETES)
     n, grown = len(model.validation_score_) - 1, [r for r in seen if r[0] == "growing" and r[1]]
     assert grown[:n] == [("growing", i + 1, 25) for i in range(n)]
     assert grown[n:] == [("growing", i + 1, model.n_iter_) for i in range(model.n_iter_)]
+    model.set_params(verbose=1).fit(*DIABETES)
+    stages = re.findall(r"gpuforest: (\w+), [0-9.]+ s", capsys.readouterr().out)
+    assert stages == ["starting", "checking", "binning", "growing", "refitting"]
 
 
 @pytest.mark.parametrize("early_stopping", [False, "auto"])
@@ -299,10 +301,3 @@ def test_verbose_prints_rounds_and_losses(backend, scoring, capsys, monkeypatch)
     assert lines[2][-1] == f"round 3 of 3, loss {train:.6g}, validation loss {held:.6g}"
     fitted.set_params(max_iter=5).fit(X, y)
     assert "gpuforest: round 4 of 5, loss" in capsys.readouterr().out
-
-
-def test_refitting_is_a_stage(capsys):
-    model = HistGradientBoostingRegressor(max_iter=5, early_stopping=True, refit=True, verbose=1)
-    model.fit(*DIABETES)
-    stages = re.findall(r"gpuforest: (\w+), [0-9.]+ s", capsys.readouterr().out)
-    assert stages == ["starting", "checking", "binning", "growing", "refitting"]

@@ -45,7 +45,6 @@ def fitted(kind, **params):
 
 
 def public(model):
-    """Names of what can be asked for."""
     return {n for n in dir(model) if not n.startswith("_") and hasattr(model, n)}
 
 

@@ -58,17 +58,6 @@ def test_whatever_is_imported_first(statements, expected, tmp_path, monkeypatch)
     assert done.stdout.split() == expected
 
 
-def test_trees_of_a_forest_that_votes_vote(tmp_path):
-    # tools that add up the trees' answers then give the forest's
-    params = {"max_depth": 3, "voting": "hard", "random_state": 0, "backend": "numpy"}
-    forest = gpuforest.RandomForestClassifier(5, **params).fit(X, Y)
-    shares = [tree.predict_proba(X) for tree in forest]
-    assert set(np.unique(shares)) == {0, 1}
-    assert np.array_equal(np.mean(shares, axis=0), forest.predict_proba(X))
-    forest[0].save(tmp_path / "tree")
-    assert np.array_equal(gpuforest.load(tmp_path / "tree").predict_proba(X), shares[0])
-
-
 def test_categories_are_refused_with_a_way_out():
     frame, y = categories()
     tree = gpuforest.DecisionTreeRegressor(max_depth=3, backend="numpy").fit(frame, y)

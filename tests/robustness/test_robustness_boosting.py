@@ -41,7 +41,6 @@ def assert_ends_well(model, rows=X):
 
 
 def warned(words):
-    """The words are on the page too."""
     assert words in PAGE
     return pytest.warns(UserWarning, match=re.escape(words))
 

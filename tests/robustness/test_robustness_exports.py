@@ -28,7 +28,6 @@ def refused(words, error=ValueError, form="ONNX"):
 
 
 def ready(form):
-    """Skip where the package of a form is absent."""
     if form != "C":
         pytest.importorskip("onnx" if form == "ONNX" else "treelite", reason=NEEDS)
     return form
