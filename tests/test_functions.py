@@ -26,19 +26,13 @@ OF_SKLEARN = {
 
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {
-    "data/binned.py from_blocks",
-    "estimators/boosting.py fit",
-    "estimators/quantile_forests.py predict",
-    "explain/bias_variance.py bias_variance",
-    "export/graphviz.py __init__",  # as export_graphviz
-    "export/graphviz.py export_graphviz",
-    "tools/plot/shap.py plot_shap_bar",
-    "tools/plot/shap.py plot_shap_dependence",
-    "tools/plot/shap.py plot_shap_summary",
-    "tools/plot/shap.py plot_shap_waterfall",
-    "tools/plot/surfaces.py plot_boundaries",
-    "tools/plot/trees.py plot_tree",
-}
+    "data/binned.py from_blocks", "estimators/boosting.py fit",
+    "estimators/quantile_forests.py predict", "explain/bias_variance.py bias_variance",
+    "export/graphviz.py export_graphviz", "export/graphviz.py __init__",  # as export_graphviz
+    *(f"tools/plot/shap.py plot_shap_{name}"
+      for name in ("bar", "dependence", "summary", "waterfall")),
+    "tools/plot/surfaces.py plot_boundaries", "tools/plot/trees.py plot_tree",
+}  # fmt: skip
 
 
 @cache

@@ -27,17 +27,12 @@ COMPILING = ("kernels", "splits", "compiler", "backends", "data.arrays")
 
 # arguments of the reference that another implementation names differently, or does not need (None)
 RENAMED: dict[tuple[str, str, str], dict[str, str | None]] = {
-    # one tree a call, for threads over trees; N is the length of its output
-    ("bag", "bag", "numba"): {"keys": "key", "N": None},
-    # rows of weight one
-    ("edges", "edges", "numba"): {"weights": None},
+    ("bag", "bag", "numba"): {"keys": "key", "N": None},  # one tree; N: length of its output
+    ("edges", "edges", "numba"): {"weights": None},  # rows of weight one
     ("best_split", "best_split", "numba"): {"slots": "slot"},
-    # one of its callers has the number of groups
-    ("edges", "capped", "numba"): {"n": "G"},
-    # C is a part of its output's shape
-    ("totals", "totals", "numba"): {"C": None},
-    # one number at a time
-    ("shared", "has_code", "numba"): {"xp": None},
+    ("edges", "capped", "numba"): {"n": "G"},  # one of its callers has the number of groups
+    ("totals", "totals", "numba"): {"C": None},  # a part of its output's shape
+    ("shared", "has_code", "numba"): {"xp": None},  # one number at a time
     ("shared", "goes_left", "numba"): {"xp": None},
     # the columns of the matrix hold the stats, and the state the key
     ("boosted_tree", "grow_tree", "numba"): {"matrix": "data", "stats": None, "key": None},

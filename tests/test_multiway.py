@@ -64,13 +64,8 @@ def test_c45_does_not_fall_for_a_key():
     X = pd.DataFrame({"key": [f"row {i}" for i in range(n)], "good": good})
     X = X.assign(**{f"noise {i}": column for i, column in enumerate(noise)})
     for criterion, chosen in (("entropy", "key"), ("gain_ratio", "good")):
-        tree = gpuforest.DecisionTreeClassifier(
-            criterion=criterion,
-            categorical_split="multiway",
-            min_category_frequency=1,
-            max_depth=1,
-            backend="numpy",
-        )
+        options = {"categorical_split": "multiway", "min_category_frequency": 1, "max_depth": 1}
+        tree = gpuforest.DecisionTreeClassifier(criterion=criterion, **options, backend="numpy")
         with pytest.warns(UserWarning, match="column 'key' has 64 different values"):
             tree.fit(X, y)
         assert gpuforest.tree_nodes(tree)[1].conditions[0].name == chosen

@@ -46,13 +46,8 @@ def expected(estimator):
     why = "rows are drawn by their weight, as many as X has rows: equal in the mean only"
     if counts:
         why = "min_samples_leaf counts rows, whatever they weigh"
-    return dict.fromkeys(
-        (
-            "check_sample_weight_equivalence_on_dense_data",
-            "check_sample_weight_equivalence_on_sparse_data",
-        ),
-        why,
-    )
+    rows = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in rows}
 
 
 @parametrize_with_checks(list(estimators()), legacy=True, expected_failed_checks=expected)

@@ -24,12 +24,9 @@ DEEP = [*(m for m in METHODS if m not in WAYS), "multiprocessing", "search", "pi
 @pytest.mark.parametrize("way", swept(len(WAYS), WAYS + DEEP))
 def test_callers(way: str, tmp_path: Path) -> None:
     with (tmp_path / "output").open("w+") as output:  # a pipe would wait for grandchildren
-        process = subprocess.Popen(
-            [sys.executable, SUPPORT / "callers.py", way],
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        command, to = [sys.executable, SUPPORT / "callers.py", way], {"stdout": output}
+        to |= {"stderr": subprocess.STDOUT, "start_new_session": True}
+        process = subprocess.Popen(command, **to)
         try:
             code = process.wait(SECONDS)
         except subprocess.TimeoutExpired:

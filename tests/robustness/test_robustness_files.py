@@ -241,15 +241,9 @@ def test_too_little_memory_is_an_error_that_is_caught(tmp_path):
     assert done.stdout == "True\n", done.stderr
 
 
-class MyForest(gf.RandomForestClassifier):
-    """Somebody's own."""
-
-
-class MyTree(gf.DecisionTreeClassifier):
-    """Somebody's own."""
-
-
 def test_a_subclass_is_refused_before_anything_is_written(tmp_path):
+    MyForest = type("MyForest", (gf.RandomForestClassifier,), {})
+    MyTree = type("MyTree", (gf.DecisionTreeClassifier,), {})
     own = MyForest(2, random_state=0, backend="numpy").fit(X, Y)
     bags = gf.BaggingClassifier(MyTree(), n_estimators=2, random_state=0).fit(X, Y)
     for model, name in ((own, "MyForest"), (bags, "MyTree")):
