@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from robust import PAGE
+from robust import PAGE, refused
 from scipy.sparse import csr_array
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -43,11 +43,6 @@ def assert_ends_well(model, rows=X):
 def warned(words):
     assert words in PAGE
     return pytest.warns(UserWarning, match=re.escape(words))
-
-
-def refused(words):
-    assert words in PAGE
-    return pytest.raises(ValueError, match=re.escape(words))
 
 
 @each_loss

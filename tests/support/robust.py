@@ -1,5 +1,6 @@
 """Forests of unusual input, held against the reference's forest of the plain form of it."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -49,6 +50,12 @@ def assert_same_trees(a: Any, b: Any) -> None:
     assert np.array_equal(a.forest_.nodes, b.forest_.nodes)
     assert np.array_equal(a.forest_.tree_offsets, b.forest_.tree_offsets)
     assert np.array_equal(a.forest_.leaf_sums, b.forest_.leaf_sums)
+
+
+def refused(words: str, error: Any = ValueError) -> Any:
+    """An error of these words, which the page has too."""
+    assert words in PAGE
+    return pytest.raises(error, match=re.escape(words))
 
 
 def assert_refused(kind: type, message: str, function: Callable[[], object]) -> None:
