@@ -58,8 +58,7 @@ def test_what_imports_and_a_training_by_numpy_bring():
 
 def test_all_names_are_there():
     assert set(gpuforest.__all__) <= set(dir(gpuforest))
-    for name in gpuforest.__all__:
-        assert getattr(gpuforest, name) is not None
+    assert all(getattr(gpuforest, name) is not None for name in gpuforest.__all__)
     assert {"cupy", "numba", "numpy"} <= set(gpuforest.available_backends())
     assert gpuforest.__version__.count(".") == 2
 

@@ -16,6 +16,7 @@ from robust import (
     fitted,
     plain,
     predicted,
+    refused,
 )
 
 import gpuforest as gf
@@ -231,9 +232,8 @@ def test_refused_targets_and_weights(backend, kind, y, weights, message):
 @pytest.mark.parametrize("labels", [["a", None, "b"], ["a", 1, 2]])
 def test_labels_without_an_order(backend, labels):
     message = "Unknown label type: y mixes labels without an order, or misses some (NaN, None): "
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with refused(message):
         fitted(CLASSES, backend, X, np.array(labels, object)[Y])
-    assert message in PAGE
 
 
 PAIRS = np.arange(len(X)) // 2
@@ -260,20 +260,15 @@ def test_refused_groups(backend, kind, groups, params, message):
 
     assert_refused(kind, message, fit)
     mixed = "groups mixes labels without an order, or misses some (NaN, None): "
-    with pytest.raises(ValueError, match=re.escape(mixed)):
-        fit([None, *map(str, PAIRS[1:])])
-    with pytest.raises(ValueError, match=re.escape(mixed)):
-        fit([1, *map(str, PAIRS[1:])])
-    assert mixed in PAGE
+    for first in (None, 1):
+        with refused(mixed):
+            fit([first, *map(str, PAIRS[1:])])
     if not params:
         grown = fit(PAIRS, warm_start=True).set_params(n_estimators=5)
-        again = (
-            "warm_start=True adds trees from the same groups, and they are others now. Fit anew "
-        )
+        again = "warm_start=True adds trees from the same groups, and they are others now. "
+        again += "Fit anew with warm_start=False"
         for others in (None, PAIRS // 2):
-            assert_refused(
-                kind, again + "with warm_start=False", lambda g=others: grown.fit(X, Y, groups=g)
-            )
+            assert_refused(kind, again, lambda g=others: grown.fit(X, Y, groups=g))
 
 
 @both_kinds

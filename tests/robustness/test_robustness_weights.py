@@ -17,6 +17,7 @@ TWO = np.stack([CLASSES, np.array(["u", "v"])[(X[:, 0] > 0) * 1]], axis=1)
 NUMBERS = 5 + X[:, 0] + 0.1 * X[:, 1]
 EVENTS = np.array([(i % 3 > 0, 1.0 + i) for i in range(N)], [("event", bool), ("time", float)])
 GROUPS = np.arange(N) // 4
+TASKS = (("Classifier", CLASSES), ("Regressor", NUMBERS))
 KINDS = [
     "RandomForest", "ExtraTrees", "DecisionTree", "Bagging", "AdaBoost", "HistGradientBoosting",
 ]  # fmt: skip
@@ -49,32 +50,31 @@ def made(name, **params):
     return kind(**{k: v for k, v in few.items() if k in known}, **params)
 
 
+def fit_to(y, **more):
+    return lambda model, weights: model.fit(X, y, weights, **more)
+
+
 def doors_of_rows():
     """What is fitted with weights of rows."""
-    for kind in KINDS:
-        for task, y in (("Classifier", CLASSES), ("Regressor", NUMBERS)):
-            model = made(kind + task)
-            yield f"{kind}{task}", model, lambda m, w, y=y: m.fit(X, y, w)
-            if hasattr(model, "bootstrap"):
-                for drawn in (True, False):
-                    model = made(kind + task, bootstrap=drawn)
-                    yield f"{model}, groups", model, lambda m, w, y=y: m.fit(X, y, w, groups=GROUPS)
-                    yield f"{model}", model, lambda m, w, y=y: m.fit(X, y, w)
-                model = made(kind + task, bootstrap=True, max_samples=0.5)
-                yield f"{model}", model, lambda m, w, y=y: m.fit(X, y, w)
-            if kind == "HistGradientBoosting":
-                yield (
-                    f"{kind}{task}, validation", made(kind + task, early_stopping=True),
-                    lambda m, w, y=y: m.fit(X, y, X_val=X, y_val=y, sample_weight_val=w),
-                )  # fmt: skip
+    for name, y in ((kind + task, y) for kind in KINDS for task, y in TASKS):
+        yield name, made(name), fit_to(y)
+        if hasattr(made(name), "bootstrap"):
+            for params in ({"bootstrap": True}, {"bootstrap": False}):
+                yield f"{name} {params}, groups", made(name, **params), fit_to(y, groups=GROUPS)
+                yield f"{name} {params}", made(name, **params), fit_to(y)
+            half = {"bootstrap": True, "max_samples": 0.5}
+            yield f"{name} {half}", made(name, **half), fit_to(y)
+        if hasattr(made(name), "early_stopping"):
+            yield (
+                f"{name}, validation", made(name, early_stopping=True),
+                lambda m, w, y=y: m.fit(X, y, X_val=X, y_val=y, sample_weight_val=w),
+            )  # fmt: skip
     for name in ("RandomSurvivalForest", "ExtraSurvivalTrees"):
         for params in ({}, {"bootstrap": False}, {"criterion": "logrank"}):
-            model = made(name, **params)
-            yield f"{model}", model, lambda m, w: m.fit(X, EVENTS, w)
-            yield f"{model}, groups", model, lambda m, w: m.fit(X, EVENTS, w, groups=GROUPS)
-    yield "IsolationForest", made("IsolationForest"), lambda m, w: m.fit(X, None, w)
-    quantiles = made("RandomForestQuantileRegressor")
-    yield "quantiles", quantiles, lambda m, w: m.fit(X, NUMBERS, w)
+            yield f"{name} {params}", made(name, **params), fit_to(EVENTS)
+            yield f"{name} {params}, groups", made(name, **params), fit_to(EVENTS, groups=GROUPS)
+    yield "IsolationForest", made("IsolationForest"), fit_to(None)
+    yield "quantiles", made("RandomForestQuantileRegressor"), fit_to(NUMBERS)
     parts = [slice(20), slice(20, N)]
     for kind, y in (
         ("RandomForestRegressor", NUMBERS),
@@ -89,8 +89,8 @@ def doors_of_rows():
     for name in ("balanced", "balanced_subsample"):
         for drawn in (True, False):
             model = made("RandomForestClassifier", class_weight=name, bootstrap=drawn)
-            yield f"{model}", model, lambda m, w: m.fit(X, CLASSES, w)
-            yield f"{model}, two outputs", model, lambda m, w: m.fit(X, TWO, w)
+            yield f"{model}", model, fit_to(CLASSES)
+            yield f"{model}, two outputs", model, fit_to(TWO)
 
 
 def doors_of_classes():
@@ -138,7 +138,7 @@ def try_all():
             is_refused = isinstance(found, str)
             n_refused, n_answers = n_refused + is_refused, n_answers + (not is_refused)
             assert is_refused or np.isfinite(weights).all()
-            by_total = ("min_hessian", "max_samples=0.5", "Survival")  # or rounded by them
+            by_total = ("min_hessian", "'max_samples': 0.5", "Survival")  # or rounded by them
             if name == "tiny" and not any(
                 word in f"{door} {model.get_params()}" for word in by_total
             ):
