@@ -35,6 +35,7 @@ CASES = [
     ("RandomForestClassifier", "log_loss", LABELS),
     ("RandomForestRegressor", "squared_error", NUMBERS),
     ("RandomForestRegressor", "poisson", COUNTS),
+    ("RandomForestRegressor", "absolute_error", NUMBERS),
 ]
 EACH = pytest.mark.parametrize(("name", "criterion", "y"), CASES)
 

@@ -236,20 +236,6 @@ def test_cuts_are_the_best_by_definition(n_threads, monkeypatch):
 X3, Y3 = data(7, n=150, n_features=3, missing=True)
 
 
-def test_models_go_to_scikit_learn_and_back():
-    ours = gpuforest.RandomForestRegressor(
-        4, criterion="absolute_error", max_depth=5, backend="numpy", random_state=0
-    ).fit(X3, Y3)
-    theirs = ours.to_sklearn()
-    assert theirs.criterion == "absolute_error"
-    assert np.array_equal(theirs.predict(X3), ours.predict(X3))
-    # impurities are divided by weights here, and there once more
-    np.testing.assert_allclose(theirs.feature_importances_, ours.feature_importances_, rtol=1e-9)
-    back = gpuforest.from_sklearn(theirs)
-    assert np.array_equal(back.predict(X3), ours.predict(X3))
-    np.testing.assert_allclose(back.feature_importances_, ours.feature_importances_, rtol=1e-9)
-
-
 def test_a_tree_is_pruned_by_its_absolute_error():
     X, y = data(8, n=400, n_features=2)
     tree = gpuforest.DecisionTreeRegressor(criterion="absolute_error", backend="numpy")
@@ -272,28 +258,28 @@ class Elsewhere(numpy.NumpyBackend):
     name, on_host = "elsewhere", False
 
 
+CLASSES = "has no sets of categories for several classes or outputs"
+
+
 @pytest.mark.parametrize(
-    ("rest", "words"),
+    ("kind", "rest", "words"),
     [
-        ({"criterion": "absolute_error"}, "'elsewhere'"),
-        ({"categorical_split": "multiway"}, "has no categorical_split='multiway'"),
+        (gpuforest.DecisionTreeRegressor, {"criterion": "absolute_error"}, ""),
+        (gpuforest.DecisionTreeRegressor, {"categorical_split": "multiway"},
+         "has no categorical_split='multiway'"),
+        (gpuforest.DecisionTreeClassifier, {"categorical_features": [0]}, CLASSES),
     ],
-)
-def test_other_backends_hand_over_to_the_cpu(rest, words, monkeypatch, caplog):
+)  # fmt: skip
+def test_other_backends_hand_over_to_the_cpu(kind, rest, words, monkeypatch, caplog):
     monkeypatch.setitem(registry._factories, "elsewhere", Elsewhere)
-    tree = gpuforest.DecisionTreeRegressor(**rest, backend="elsewhere")
+    tree, y = kind(**rest, backend="elsewhere"), np.digitize(Y3, [10, 20, 30])
     with caplog.at_level("WARNING", "gpuforest"):
-        tree.fit(X3, Y3)
-    assert len(caplog.records) == 1
-    assert words in caplog.text
-    assert "CPU" in caplog.text
+        tree.fit(X3, y)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert all(part in caplog.text for part in ("'elsewhere' ", words, "CPU"))
     assert tree.backend_ == "numba"
-    assert np.array_equal(tree.predict(X3), tree.set_params(backend="numba").predict(X3))
-
-
-def test_categories_are_refused():
-    tree = gpuforest.DecisionTreeRegressor(
-        criterion="absolute_error", categorical_features=[0], backend="numpy"
-    )
-    with pytest.raises(ValueError, match=r"numeric features.*squared_error.*OrdinalEncoder"):
-        tree.fit(np.nan_to_num(X3), Y3)
+    found = tree.predict(X3)
+    assert np.array_equal(found, tree.set_params(backend="numba").fit(X3, y).predict(X3))
+    for n_channels, random in ((2, False), (3, True)):
+        assert registry.for_categories(Elsewhere(), n_channels, random).name == "elsewhere"

@@ -6,11 +6,12 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 from engine import Task
-from laws import column, one_slot, split_of
+from laws import column, split_of
 
 from gpuforest.common import hashing
 from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.core.nodes import unpack
+from gpuforest.growing.grow import roots
 from gpuforest.growing.predict import predict
 from gpuforest.splits.base import draw_features
 
@@ -117,10 +118,8 @@ def cut(engine, counts, key=0, bounds=None, **rules):
     hist = np.zeros((1, 1, 8, 2), np.int64)
     for code, classes in counts.items():
         hist[0, 0, code] = classes
-    sums = hist.sum(axis=(1, 2))
-    n = int(sums.sum())
-    slot = one_slot([0] * n, [1] * n, sums[0].tolist())
-    slot = replace(slot, key=np.array([key], np.uint64))
+    slot = roots(training, engine, 0, 1)  # whose histogram is another
+    slot = replace(slot, key=np.array([key], np.uint64), sums=hist.sum(axis=(1, 2)))
     if bounds is not None:
         slot = replace(slot, bounds=np.array([bounds], float))
     features, need = np.array([[0]], np.int32), np.array([1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tasks import CLASSIFICATION, REGRESSION, category_tasks
 
 import gpuforest
-from gpuforest.backends import numba, numpy, registry
+from gpuforest.backends import numba, numpy
 from gpuforest.core import nodes
 from gpuforest.growing import grow, predict
 from gpuforest.kernels.sets.order import MOST_TRIED
@@ -173,21 +173,3 @@ def test_unknown_categories_go_with_the_heavier_side_and_not_with_the_missing():
         tree = gpuforest.DecisionTreeClassifier(categorical_split=split, backend="numpy").fit(X, y)
         found = tree.predict(pd.DataFrame({"x": ["a", "b", "new", None]}, dtype=object))
         assert found.tolist() == [0, 1, 0, 1]
-
-
-class Device(numpy.NumpyBackend):
-    name, on_host = "device", False
-
-
-def test_devices_leave_categories_for_several_classes_to_the_cpu(caplog, monkeypatch):
-    monkeypatch.setitem(registry._factories, "device", Device)
-    rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 8, (200, 2)).astype(float), rng.integers(0, 3, 200)
-    tree = gpuforest.DecisionTreeClassifier(categorical_features=[0], backend="device").fit(X, y)
-    [record] = caplog.records
-    assert (record.levelname, tree.backend_) == ("WARNING", "numba")
-    assert "'device' has no sets of categories for several classes or outputs" in caplog.text
-    assert np.array_equal(tree.predict(X), tree.set_params(backend="numba").fit(X, y).predict(X))
-    device = Device()
-    for n_channels, random in ((2, False), (3, True)):
-        assert registry.for_categories(device, n_channels, random) is device

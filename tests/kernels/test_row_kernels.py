@@ -1,4 +1,4 @@
-"""Kernels over rows: worked examples, what they are by definition, and every backend alike."""
+"""Kernels over rows: what they are by definition, and every backend alike."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from engine import Task
 from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
-from laws import column, frontier_of, one_slot, splits_of
+from laws import column
 
 from gpuforest.backends import base, numba, registry
 from gpuforest.backends.numpy import NumpyBackend
@@ -15,16 +15,9 @@ from gpuforest.core.bins import BinEdges
 from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Sampling
 from gpuforest.growing.bags import draw_bags
-from gpuforest.growing.targets import encode_classes
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
 from gpuforest.kernels.project.numpy import project
-
-
-def test_example_of_encode(engine):
-    edges = BinEdges(np.array([1.5, 2.5]), np.array([0, 2]))
-    codes = engine.encode(column(1.0, 1.5, 2.0, 9.0, np.nan), edges)
-    assert codes[:, 0].tolist() == [0, 0, 1, 2, edges.missing_code]
 
 
 @pytest.mark.parametrize("n_edges", [0, 1, 2, 14, 15, 16, 17, 30, 31, 32, 254, 255, 1000, 5000])
@@ -86,20 +79,6 @@ def test_bags_are_what_they_say(engine: base.Backend):
             assert np.array_equal(bags[t], np.bincount(rows, minlength=5))
 
 
-def test_example_of_totals(engine):
-    coding, y = encode_classes(np.array([0, 1, 1]), np.arange(2))
-    task = Task(column(0, 0, 0), np.array([0, 1, 1]))
-    training = task.training(engine)
-    target = training.target
-    assert target.coding.n_channels == coding.n_channels
-    assert np.array_equal(target.y, y)
-    rows, weights = np.arange(3, dtype=np.int32), np.array([1, 1, 2], np.int32)
-    begin, end = np.array([0, 1]), np.array([3, 3])
-    sums, constant = engine.totals(training, rows, weights, begin, end)
-    assert sums.tolist() == [[1, 3], [0, 3]]
-    assert constant.tolist() == [False, True]
-
-
 def test_equal_moments_are_their_mean(engine):
     # 0 and 2 have the mean of 1 and 1, a whole number, and (0, 1) has none
     task = Task(column(*range(6)), np.array([1.0, 1, 0, 2, 0, 1]), "squared_error")
@@ -110,34 +89,6 @@ def test_equal_moments_are_their_mean(engine):
     again = engine.totals(training, rows, ones, begin, begin + 2, sums)
     assert again[0] is sums
     assert again[1].tolist() == [True, False, False]
-
-
-def test_example_of_histogram(engine):
-    task = Task(column(0, 2, 2, 1), np.array([0, 0, 1, 1]))
-    training = task.training(engine)
-    frontier = one_slot([0, 1, 2], [1, 1, 3], [2, 3])
-    features = np.array([[0]], np.int32)
-    hist = engine.histogram(training, frontier, features)
-    assert hist[0, 0, :3].tolist() == [[1, 0], [0, 0], [1, 3]]
-
-
-def test_example_of_partition(engine):
-    # rows 5 and 9 go left in slot 0, row 1 in slot 1; row 0 belonged to a leaf
-    goes_left = np.ones(10)
-    goes_left[[5, 9, 1]] = 0
-    task = Task(goes_left[:, None], np.arange(10) % 2)
-    training = task.training(engine)
-    held = [3, 5, 8, 9, 0, 7, 1, 4]
-    rows = np.array(held + [0] * 8, np.int32)
-    frontier = frontier_of(
-        np.array([0, 6]), np.array([4, 8]), rows, rows + 1, np.zeros((2, 2), np.int64)
-    )
-    zeros = np.zeros(2, np.int32)
-    splits = splits_of(zeros, zeros, zeros > 0)
-    rows, weights, n_left = engine.partition(training, frontier, splits)
-    assert rows.tolist() == [*held, 5, 9, 3, 8, 0, 0, 1, 4]
-    assert n_left.tolist() == [2, 1]
-    assert weights[8:12].tolist() == [6, 10, 4, 9]
 
 
 def test_the_worked_example():

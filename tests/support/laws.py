@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from gpuforest.backends import base, numba, numpy
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest
-from gpuforest.core.frontier import Frontier, Splits
 
 # the reference, wide levels alone on one thread and on two, and the deep phase
 GROWERS: dict[str, base.Backend] = {
@@ -48,30 +47,3 @@ def leaves_below(forest: Forest) -> list[set[int]]:
         if feature[node] >= 0:
             below[node] = below[child[node]] | below[child[node] + 1]
     return below
-
-
-def frontier_of(begin, end, rows, weights, sums) -> Frontier:
-    """Slots of these rows, whose keys are zero."""
-    S = len(begin)
-    return Frontier(
-        tree=np.zeros(S, np.int32), key=np.zeros(S, np.uint64), n_rows=end - begin,
-        begin=begin, end=end, sums=sums,
-        constant=np.zeros(S, bool), depth=np.zeros(S, np.int32), rows=rows, weights=weights,
-        max_rows=int((end - begin).sum()),
-    )  # fmt: skip
-
-
-def one_slot(rows: list[int], weights: list[int], sums: list[int]) -> Frontier:
-    """A slot of these rows with these channel sums."""
-    return frontier_of(
-        np.array([0]), np.array([len(rows)]), np.array(rows, np.int32),
-        np.array(weights, np.int32), np.array([sums]),
-    )  # fmt: skip
-
-
-def splits_of(feature, bin, missing_left) -> Splits:
-    """Splits of slots where no feature is categorical, without scores."""
-    S = len(feature)
-    left, tried = np.zeros((S, 2), np.int64), np.zeros(S, np.int64)
-    words = np.zeros((S, 0), np.uint64)
-    return Splits(np.zeros(S), feature, bin, missing_left, left, tried, words)
