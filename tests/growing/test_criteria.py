@@ -35,6 +35,15 @@ def products(n, out):
         out[i] = scoring.xlogx(n[i])
 
 
+@kernel
+def node_scores(sums, criterion, out):
+    for i in range(len(sums)):
+        n = sums[i, 0] if criterion >= criteria.SQUARED_ERROR else sums[i].sum()
+        out[i] = scoring.node_score(criterion, sums[i], n, sums.shape[1])
+        if sums.shape[1] == 2:  # which has a short way
+            out[i, 1] = scoring.pair_side(criterion, n, sums[i, 1])
+
+
 def compiled(function, n, dtype):
     out = np.zeros(len(n), dtype)
     function(n, out)
@@ -93,6 +102,14 @@ channel_sums = st.lists(
 )
 
 
+def check_compiled(sums, criterion):
+    sums = sums[NUMBERS[criterion].side_weight(xp, sums) > 0]  # a node holds rows
+    out = np.zeros((len(sums), 2))
+    node_scores(sums, criterion, out)
+    expected = NUMBERS[criterion].side_score(xp, sums)
+    assert np.array_equal(out, np.stack([expected, expected], axis=1))
+
+
 @given(channel_sums, st.sampled_from([*range(5), criteria.LOGRANK]))
 @example([[2**30, 2**30 - 1, 0], [2**31 - 1, 0, 0]], criteria.GINI)  # whose squares are the largest
 def test_scores_are_their_definitions(rows, criterion):
@@ -113,6 +130,8 @@ def test_scores_are_their_definitions(rows, criterion):
         else:
             reference = exact(row, criterion)
             assert abs(Fraction(float(score)) - reference) <= reference * Fraction(1, 2**51)
+    check_compiled(sums, criterion)
+    check_compiled(np.ascontiguousarray(sums[:, :2]), criterion)
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
