@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 from devices import DEVICES
-from engine import Task, out_of_bag_means, same_forest
+from engine import Task, out_of_bag, same_forest
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
@@ -71,7 +71,7 @@ def test_hundreds_of_thousands_of_rows(is_classes):
     forest, backend = task.grow(NumbaBackend(CORES)), GPU.backend()
     assert same_forest(forest, task.grow(backend))
     expected, found = (
-        out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
+        out_of_bag(forest, task.prepared(b)[0], task.sampling, b).means()
         for b in (NumbaBackend(CORES), backend)
     )
     assert np.array_equal(expected, found, equal_nan=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
-from engine import out_of_bag_means, same_forest
+from engine import out_of_bag, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
@@ -33,7 +33,7 @@ def test_forests_and_what_follows_them(task, deep):
     backend, forest = PickyBackend(deep=deep), task.grow(numpy.NumpyBackend())
     assert same_forest(forest, task.grow(backend))
     expected, found = (
-        out_of_bag_means(forest, task.prepared(b)[0], task.sampling, b)
+        out_of_bag(forest, task.prepared(b)[0], task.sampling, b).means()
         for b in (numpy.NumpyBackend(), backend)
     )
     assert np.array_equal(expected, found, equal_nan=True)

@@ -62,9 +62,9 @@ def test_the_memory_budget_changes_no_bit(backend):
         engine = get_backend(backend, memory_budget=budget)
         matrix = bin_matrix(X, model.forest_.edges, engine)
         found.append(out_of_bag(model.forest_, matrix, Sampling(442, 442, None), engine))
-    for sums, counts in found[1:]:
-        assert np.array_equal(sums, found[0][0])
-        assert np.array_equal(counts, found[0][1])
+    for other in found[1:]:
+        assert np.array_equal(other.sums, found[0].sums)
+        assert np.array_equal(other.counts, found[0].counts)
 
 
 @pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomForestRegressor])

@@ -210,22 +210,8 @@ def later_rows(task: Task, seed: int = 0) -> np.ndarray:
 
 def out_of_bag(
     forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: base.Backend
-) -> tuple[Any, Any]:
-    """Sums f64[N, n_values] and counts i64[N] over the trees that did not draw each row."""
-    oob = _sums_of(forest, matrix, sampling, backend)
-    return oob.sums, oob.counts
-
-
-def out_of_bag_means(
-    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: base.Backend
-) -> np.ndarray:
-    """Predictions f64[N, n_values]; NaN for rows that every tree drew."""
-    return _sums_of(forest, matrix, sampling, backend).means()
-
-
-def _sums_of(
-    forest: Forest, matrix: BinnedMatrix, sampling: Sampling, backend: base.Backend
 ) -> OutOfBag:
+    """Sums over the trees that did not draw each row."""
     target, rules = Target(forest.coding, None), Rules(CRITERIA["gini"], 1, 1, 2, 1, 0.0)
     oob = OutOfBag(Training(matrix, target, sampling, rules, forest.seed), backend)
     oob.add([forest], forest.n_trees)
