@@ -1,113 +1,22 @@
 """Stand-ins for CuPy, torch and JAX on a machine without a GPU.
 
-The arrays are NumPy's underneath, but neither NumPy nor array-api-compat may touch them:
-where host and device are mixed up, a test fails here as it would on a GPU. `TRANSFERS` holds
-the bytes of each copy between the two.
+The arrays are those of picky.py, which neither NumPy nor array-api-compat may touch: where host and
+device are mixed up, a test fails here as it would on a GPU.
 """
 
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from importlib.machinery import ModuleSpec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import array_api_compat.numpy as compat
 import numpy as np
 from doors import BehindDoors
-from numpy.lib.mixins import NDArrayOperatorsMixin
+from picky import CUDA, TRANSFERS, Device, Namespace, wrap
+from picky import Array as ndarray
 
 from gpuforest.backends import gpu, registry
-
-CUDA = 2  # DLPack's name of the device
-TRANSFERS: list[tuple[str, int]] = []  # ("in" or "out", bytes)
-
-
-class Device(nullcontext):
-    """A device by its number."""
-
-    def __init__(self, id: int = 0) -> None:
-        super().__init__()
-        self.id = id
-
-
-class ndarray(NDArrayOperatorsMixin):
-    """An array that keeps to itself, as CuPy's do."""
-
-    def __init__(self, host: np.ndarray, device: int = 0) -> None:
-        self.host, self.device = host, Device(device)
-
-    def __array__(self, *args, **kwargs):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed")
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        out = kwargs.pop("out", None)
-        if out is not None:
-            kwargs["out"] = tuple(unwrap(out))
-        return wrap(getattr(ufunc, method)(*unwrap(inputs), **kwargs))
-
-    def __getitem__(self, index):
-        return wrap(self.host[unwrap(index)])
-
-    def __setitem__(self, index, value):
-        self.host[unwrap(index)] = unwrap(value)
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        value = getattr(self.host, name)
-        return wrapped(value) if callable(value) else wrap(value)
-
-    def get(self):
-        TRANSFERS.append(("out", self.host.nbytes))
-        return self.host.copy()
-
-    @property
-    def __cuda_array_interface__(self):
-        return {"fake": self}
-
-    def __dlpack_device__(self):
-        return CUDA, self.device.id
-
-    def __dlpack__(self, **kwargs):
-        return self
-
-
-for _name in ("__len__", "__bool__", "__int__", "__index__", "__float__"):
-    setattr(ndarray, _name, lambda self, name=_name: getattr(self.host, name)())
-ndarray.__module__ = "cupy"
-
-
-def unwrap(value: Any) -> Any:
-    """Device arrays as NumPy's; a host array among them is a mistake."""
-    if isinstance(value, ndarray):
-        return value.host
-    if isinstance(value, np.ndarray):
-        raise TypeError("Unsupported type <class 'numpy.ndarray'>")
-    if isinstance(value, tuple | list):
-        return type(value)(unwrap(v) for v in value)
-    return value
-
-
-def wrap(value: Any) -> Any:
-    """NumPy's arrays and scalars as device arrays."""
-    if isinstance(value, np.ndarray | np.generic):
-        return ndarray(np.asarray(value))
-    if isinstance(value, tuple):
-        parts = [wrap(v) for v in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return value
-
-
-def wrapped(function: Any) -> Any:
-    """A function of NumPy arrays as one of device arrays."""
-
-    def call(*args, **kwargs):
-        assert isinstance(kwargs.pop("device", None), Device | None)
-        return wrap(function(*unwrap(args), **{k: unwrap(v) for k, v in kwargs.items()}))
-
-    return call
 
 
 def asarray(value: Any, dtype: Any = None, **kwargs: Any) -> ndarray:
@@ -126,16 +35,12 @@ def from_dlpack(value: Any) -> ndarray:
     return value.__dlpack__(stream=1)
 
 
-class Namespace:
+class Cupy(Namespace):
     """array_api_compat.cupy: the standard's functions, and what CuPy adds."""
 
     __name__ = "array_api_compat.cupy"
     asarray = staticmethod(asarray)
     from_dlpack = staticmethod(from_dlpack)
-
-    def __getattr__(self, name):
-        value = getattr(compat, name)
-        return wrapped(value) if callable(value) and not isinstance(value, type) else value
 
 
 class OutOfMemoryError(MemoryError):
@@ -161,7 +66,7 @@ def cupy_module(**runtime: Any) -> ModuleType:
     vars(says).update(runtime)
     return module(
         "cupy", __version__="14.2.0", ndarray=ndarray, asarray=asarray, from_dlpack=from_dlpack,
-        empty=wrapped(np.empty), cuda=SimpleNamespace(Device=Device, runtime=says),
+        empty=Cupy().empty, cuda=SimpleNamespace(Device=Device, runtime=says),
     )  # fmt: skip
 
 
@@ -262,7 +167,7 @@ for _name in ("__len__", "__dlpack_device__", "__dlpack__"):
 class FakeCupyBackend(BehindDoors):
     """The reference's kernels behind the two doors."""
 
-    name, xp, array = "cupy", Namespace(), ndarray
+    name, xp, array = "cupy", Cupy(), ndarray
 
     def asarray(self, host):
         return asarray(host)

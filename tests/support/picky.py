@@ -14,6 +14,7 @@ Memory that is not yet written holds garbage, as in a pool that others used befo
 
 `operations` counts by name what starts work on the device, `waits` what waits for it, `copies`
 what is copied to it, `graphs` the CUDA graphs, of many launches that the host makes at once.
+`TRANSFERS` lists the copies of arrays between the host and the device.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from importlib.util import find_spec
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import array_api_compat.numpy as compat
@@ -38,6 +39,8 @@ operations: Counter[str] = Counter()
 waits: Counter[str] = Counter()
 copies: Counter[str] = Counter()
 graphs: Counter[str] = Counter()
+TRANSFERS: list[tuple[str, int]] = []  # ("in" or "out", bytes)
+CUDA = 2  # DLPack's name of the device
 
 
 class Current(threading.local):
@@ -56,16 +59,24 @@ WAITS = {"nonzero": 1, "unique_all": 3, "unique_counts": 2, "unique_inverse": 1,
 BESIDES = {"ascontiguousarray": np.ascontiguousarray}
 
 
+class Device(nullcontext[None]):
+    """A device by its number."""
+
+    def __init__(self, id: int = 0) -> None:
+        super().__init__()
+        self.id = id
+
+
 class Array(NDArrayOperatorsMixin):
     """An array of CuPy's."""
 
     __hash__ = None
+    __module__ = "cupy"
 
-    def __init__(self, host: Any) -> None:
-        self.host, self.at = np.asarray(host), AT.number
+    def __init__(self, host: Any, device: int | None = None) -> None:
+        self.host, self.device = np.asarray(host), Device(AT.number if device is None else device)
 
-    device = property(lambda self: SimpleNamespace(id=self.at))
-
+    __cuda_array_interface__ = property(lambda self: {"fake": self})
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
     ndim = property(lambda self: self.host.ndim)
@@ -76,10 +87,19 @@ class Array(NDArrayOperatorsMixin):
     T = property(lambda self: Array(self.host.T))
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 0  # CUDA
+        return CUDA, self.device.id
+
+    def __dlpack__(self, **kwargs: Any) -> Array:
+        return self
 
     def reshape(self, *shape: int) -> Array:
         return PickyBackend.xp.reshape(self, shape)
+
+    def any(self, axis: int | None = None) -> Array:
+        return PickyBackend.xp.any(self, axis=axis)
+
+    def all(self) -> Array:
+        return PickyBackend.xp.all(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         operations[ufunc.__name__] += 1
@@ -101,6 +121,7 @@ class Array(NDArrayOperatorsMixin):
 
     def get(self) -> np.ndarray:
         waits["get"] += 1
+        TRANSFERS.append(("out", self.nbytes))
         return unwrap(self).copy()
 
     def number(self, kind: type) -> Any:
@@ -123,8 +144,8 @@ class Array(NDArrayOperatorsMixin):
 def unwrap(value: Any) -> Any:
     """What NumPy takes in place of an argument."""
     if isinstance(value, Array):
-        if value.at != AT.number:
-            raise ValueError(f"an array of device {value.at} on device {AT.number}")
+        if value.device.id != AT.number:
+            raise ValueError(f"an array of device {value.device.id} on device {AT.number}")
         return value.host
     if isinstance(value, list | tuple):
         return type(value)(unwrap(v) for v in value)
@@ -189,7 +210,8 @@ def _function(name: str, ours: Any, theirs: Any) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         if signature is not None:
             signature.bind(*args, **kwargs)
-        if kwargs.pop("device", None) not in (None, SimpleNamespace(id=AT.number)):
+        device = kwargs.pop("device", None)
+        if device is not None and (type(device) is not Device or device.id != AT.number):
             raise ValueError("another device")
         if name not in FREE:
             operations[name] += 1
@@ -227,7 +249,7 @@ class PickyBackend(EmulatedBackend):
         return array.get()
 
     def address(self, array: Array) -> int:
-        assert array.at == self.device_number
+        assert array.device.id == self.device_number
         return super().address(array.host)
 
     @contextmanager
