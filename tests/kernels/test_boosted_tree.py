@@ -8,12 +8,14 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from boosted import edges_of, in_array, rules_of
+from boosted import Fit, differences, edges_of, fits, in_array, rules_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuforest.backends import boosters
 from gpuforest.backends.boosters import NumbaBooster, NumpyBooster, columns_of
+from gpuforest.backends.numba import NumbaBackend
+from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.core import nodes
 from gpuforest.core.bins import BinEdges, BinnedMatrix
@@ -54,14 +56,6 @@ def grow(kind: type[NumpyBooster], *problem: Any, key: int = 7) -> tuple[GrownTr
     booster.grow_trees([key])
     booster.close()
     return booster.trees[0], booster.rows[0]
-
-
-def assert_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
-    """Two trees, with their rows and others, are equal."""
-    for a, b in zip((*one[0], *one[1:]), (*other[0], *other[1:]), strict=True):
-        assert a.shape == b.shape
-        assert a.dtype == b.dtype
-        assert np.array_equal(a, b)
 
 
 def test_a_tree_by_hand() -> None:
@@ -129,60 +123,23 @@ def test_each_side_has_the_least_hessian(kind: type[NumpyBooster]) -> None:
     assert first_cut([0] * 6, least) is None
 
 
-@st.composite
-def problems(draw: Any) -> SimpleNamespace:
-    """Codes of numbers and categories with missing values, stats, and rules."""
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    N, F = draw(st.integers(1, 200)), draw(st.integers(1, 4))
-    kinds = [draw(st.sampled_from([0, 0, CATEGORICAL])) for _ in range(F)]
-    n_bins = [draw(st.integers(2, draw(st.sampled_from([4, 80, 300])))) for _ in range(F)]
-    edges = edges_of(n_bins, kinds)
-    codes = np.column_stack([rng.integers(0, n, N) for n in n_bins])
-    codes[rng.random((N, F)) < draw(st.sampled_from([0.0, 0.2]))] = edges.missing_code
-    if draw(st.booleans()):  # one feature of a row has another code than the most common one
-        one = rng.integers(0, F + 1, N)
-        codes = np.where(one[:, None] == np.arange(F), codes, draw(st.integers(0, 1)))
-    n_bits = N.bit_length()
-    g = rng.integers(-1000, 1000, N) * 2**20
-    h = None if draw(st.booleans()) else rng.integers(0, draw(st.sampled_from([2, 500])), N) * 2**10
-    groups = rng.random((draw(st.integers(1, 3)), F)) < 0.7
-    signs = rng.integers(-1, 2, F) * (np.array(kinds) == 0) * draw(st.booleans())
-    rules = rules_of(
-        F, n_bits, g=2.0**-30, h=1.0 if h is None else 2.0**-20,
-        l2=draw(st.sampled_from([0.0, 0.5])), min_rows=draw(st.integers(1, 10)),
-        min_hessian=draw(st.sampled_from([1e-3, sys.float_info.min, 0.5])),
-        max_depth=draw(st.sampled_from([1, 3, 10**9])),
-        max_leaves=draw(st.sampled_from([2, 8, 31, 10**9])),
-        share=draw(st.sampled_from([1.0, 0.4])), signs=signs.astype(np.int8),
-        groups=groups if draw(st.booleans()) else np.zeros((0, F), np.bool_),
-    )  # fmt: skip
-    return SimpleNamespace(
-        codes=codes.astype(edges.code_dtype), edges=edges, stats=stats_of(g, h, n_bits),
-        rules=rules._replace(limited=rules.max_leaves < N), held_out=draw(st.integers(0, N // 3)),
-        key=draw(st.integers(0, 2**64 - 1)),
-    )  # fmt: skip
-
-
 @given(
-    problem=problems(), n_threads=st.sampled_from([1, 2, 3]), memory=st.sampled_from([1, 2**24]),
-    shared=st.sampled_from([(1, 1), (4096, 2048)]),
-)  # fmt: skip
-def test_compiled_trees_equal_the_reference(
-    problem: SimpleNamespace, n_threads: int, memory: int, shared: tuple[int, int]
+    fit=fits(), n_threads=st.sampled_from([1, 2, 3]), shared=st.sampled_from([(1, 1), (4096, 2048)])
+)
+def test_compiled_rounds_equal_the_reference(
+    fit: Fit, n_threads: int, shared: tuple[int, int]
 ) -> None:
-    p = problem
-    of = p.codes, p.edges, p.stats, p.rules
-    wanted = grow(NumpyBooster, *of, 1, memory, p.held_out, key=p.key)
+    wanted, raw = fit.run(NumpyBackend())
     with patch.object(boosters, "SHARED", shared):
-        grown = grow(NumbaBooster, *of, n_threads, memory, p.held_out, key=p.key)
-    assert_equal(wanted, grown)
-    # leaves hold the rows that they count
-    tree, rows = grown
-    assert np.count_nonzero(nodes.is_leaf(tree.nodes)) == len(tree.leaves) <= p.rules.max_leaves
-    assert sorted(rows) == list(range(len(p.codes)))
-    for leaf in tree.leaves:
-        assert leaf["n"] == leaf["end"] - leaf["begin"]
-        assert len(tree.leaves) == 1 or leaf["n"] >= p.rules.min_rows
+        found, there = fit.run(NumbaBackend(n_threads))
+    assert differences(wanted, found) == []
+    assert np.array_equal(raw, there)
+    for tree in [tree for grown in found for tree in grown.trees]:
+        n, least = len(tree.leaves), fit.rest["min_rows"]
+        assert np.count_nonzero(nodes.is_leaf(tree.nodes)) == n <= fit.rest["max_leaves"]
+        assert np.array_equal(tree.leaves["n"], tree.leaves["end"] - tree.leaves["begin"])
+        assert n == 1 or tree.leaves["n"].min() >= least
+        assert sum(tree.leaves["n"]) <= len(fit.codes)
 
 
 @pytest.mark.parametrize(

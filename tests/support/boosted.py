@@ -160,6 +160,10 @@ def fits(draw: st.DrawFn) -> Fit:
         memory=draw(st.sampled_from([1, 2**24])),
         seed=draw(st.sampled_from([0, 5, 2**64 - 1])),
     )  # fmt: skip
+    if draw(st.integers(0, 2)) == 0:  # one feature of a row has another code than the usual one
+        other = rng.integers(0, F + 1, N)[:, None] == np.arange(F)
+        usual = fit.codes.dtype.type(draw(st.integers(0, 1)))
+        fit = replace(fit, codes=np.where(other, fit.codes, usual))
     if fit.rest["loss"].n_raw > 1:  # refused
         return fit.but(signs=np.zeros(F, np.int8))
     return fit
