@@ -89,29 +89,17 @@ def tasks(draw: st.DrawFn) -> Task:
     weights, groups = draw(row_weights(n_rows)), draw(row_groups(n_rows))
     if weights is not None and groups is not None:  # they multiply, and must not overflow
         weights = np.minimum(weights, 5).astype(np.int32)
-    return Task(
-        X,
-        y,
-        criterion,
-        min_weight_leaf=draw(st.sampled_from([1, 1, 1, 4])),
-        random=draw(st.sampled_from([False, False, True])),
-        signs=signs,
-        combined=combined,
-        heaviest=draw(st.sampled_from([1, 5])),
-        n_features_tree=draw(st.sampled_from([0, 0, 0, 1, max(1, n_features - 1)])),
-        features_again=draw(st.booleans()),
-        weights=weights,
-        groups=groups,
-        n_draws=draw(st.sampled_from([0, 1, n_rows, n_rows, 2 * n_rows])),
-        max_bins=draw(st.sampled_from([2, 7, 255, 255, 1000])),
-        n_tried=draw(st.integers(1, n_features * (1 + (combined > 0)))),
-        max_depth=draw(st.sampled_from([0, 1, 3, 10**9, 10**9])),
-        min_rows_split=draw(st.sampled_from([2, 2, 10])),
-        min_rows_leaf=draw(st.sampled_from([1, 1, 3])),
-        min_gain=draw(st.sampled_from([-math.inf, -math.inf, 0.0, 1.0, 1e9])),
-        n_trees=draw(st.integers(1, 4)),
-        seed=draw(st.sampled_from([0, 1, 2**31 - 2])),
-    )
+    rules = {
+        "min_weight_leaf": [1, 1, 1, 4], "random": [False, False, True], "heaviest": [1, 5],
+        "n_features_tree": [0, 0, 0, 1, max(1, n_features - 1)], "features_again": [False, True],
+        "n_draws": [0, 1, n_rows, n_rows, 2 * n_rows], "max_bins": [2, 7, 255, 255, 1000],
+        "max_depth": [0, 1, 3, 10**9, 10**9], "min_rows_split": [2, 2, 10],
+        "min_rows_leaf": [1, 1, 3], "min_gain": [-math.inf, -math.inf, 0.0, 1.0, 1e9],
+        "n_trees": [1, 2, 3, 4], "seed": [0, 1, 2**31 - 2],
+    }  # fmt: skip
+    n_tried = draw(st.integers(1, n_features * (1 + (combined > 0))))
+    task = Task(X, y, criterion, weights, signs=signs, combined=combined, groups=groups)
+    return task.but(n_tried=n_tried, **{n: draw(st.sampled_from(v)) for n, v in rules.items()})
 
 
 def few_builds(task: Task) -> Task:
@@ -127,22 +115,18 @@ def large(name: str) -> Task:
     X = table(rng, 6000, list("ccnNfbtmd0cc"), np.float32)
     z = np.where(np.isnan(X[:, 2]), 0.5, X[:, 0] * X[:, 2]) + X[:, 4]
     noise = rng.normal(size=6000)
-    common = {"n_draws": 6000, "n_tried": 3, "n_trees": 3, "seed": 5}
-    above = z + noise
+    above, weights = z + noise, rng.integers(0, 3, 6000).astype(np.int32)
     y, criterion, more = {
         "binary": ((above > 0.3).astype(int), "gini", {}),
         "7 classes": (np.digitize(z, np.linspace(-2, 2, 6)), "entropy", {}),
-        "60 classes": (np.digitize(above, np.linspace(-3, 3, 59)), "gini", {"weights": True}),
+        "60 classes": (np.digitize(above, np.linspace(-3, 3, 59)), "gini", {"weights": weights}),
         "regression": (above, "squared_error", {}),
         "two outputs": (np.stack([z, noise], axis=1), "squared_error", {}),
-        "counts": (np.exp(np.clip(z, -3, 3)), "poisson", {}),
+        "counts": (rng.poisson(np.exp(np.clip(z, -3, 3))).astype(float), "poisson", {}),
         "combinations": ((above > 0.3).astype(int), "gini", {"combined": 2.0}),
         "16 bits": ((z > 0).astype(int), "gini", {"max_bins": 2000}),
     }[name]
-    if "weights" in more:
-        more = {"weights": rng.integers(0, 3, 6000).astype(np.int32)}
-    y = rng.poisson(y).astype(float) if name == "counts" else y
-    return Task(X, y, criterion, **common, **more)
+    return Task(X, y, criterion, n_draws=6000, n_tried=3, n_trees=3, seed=5).but(**more)
 
 
 @st.composite
@@ -162,22 +146,13 @@ def category_tasks(draw: st.DrawFn) -> Task:
         n_outputs = 1 if criterion == "poisson" else draw(st.sampled_from([1, 1, 2]))
         y = rng.poisson(1.0, (n_rows, n_outputs)) + rng.integers(0, 2, (n_rows, 1)) * 0.5
         y[0] = 1.0
-    return Task(
-        X,
-        y,
-        criterion,
-        categorical=tuple(range(draw(st.integers(1, len(sizes))))),
-        n_others=draw(st.sampled_from([0, 1, 2])),
-        combined=draw(COMBINED),
-        weights=draw(row_weights(n_rows)),
-        n_draws=draw(st.sampled_from([0, n_rows])),
-        n_tried=draw(st.integers(1, X.shape[1])),
-        random=draw(st.sampled_from([False, False, True])),
-        min_rows_leaf=draw(st.sampled_from([1, 1, 3])),
-        min_weight_leaf=draw(st.sampled_from([1, 1, 1, 4])),
-        max_depth=draw(st.sampled_from([1, 3, 10**9, 10**9])),
-        min_gain=draw(st.sampled_from([-math.inf, -math.inf, 0.5])),
-        n_features_tree=draw(st.sampled_from([0, 0, 0, 1])),
-        n_trees=draw(st.integers(1, 3)),
-        seed=draw(st.integers(0, 3)),
-    )
+    rules = {
+        "n_others": [0, 1, 2], "n_draws": [0, n_rows], "random": [False, False, True],
+        "min_rows_leaf": [1, 1, 3], "min_weight_leaf": [1, 1, 1, 4],
+        "max_depth": [1, 3, 10**9, 10**9], "min_gain": [-math.inf, -math.inf, 0.5],
+        "n_features_tree": [0, 0, 0, 1], "n_trees": [1, 2, 3], "seed": [0, 1, 2, 3],
+    }  # fmt: skip
+    categorical, weights = tuple(range(draw(st.integers(1, len(sizes))))), draw(row_weights(n_rows))
+    task = Task(X, y, criterion, weights, combined=draw(COMBINED), categorical=categorical)
+    n_tried = draw(st.integers(1, X.shape[1]))
+    return task.but(n_tried=n_tried, **{n: draw(st.sampled_from(v)) for n, v in rules.items()})
