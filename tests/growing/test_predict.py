@@ -20,33 +20,6 @@ from gpuforest.growing.edges import bin_matrix, fit_edges
 from gpuforest.growing.predict import apply, predict
 
 
-def messy(n_rows=300, seed=0):
-    """Small whole numbers (exact in every dtype, float16 too) and two classes."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 50, (n_rows, 5))
-    return X, (X[:, 0] + X[:, 1] * X[:, 2] > 700).astype(int)
-
-
-def test_layouts_and_dtypes_agree(backend):
-    X, y = messy()
-    model = gf.RandomForestRegressor(5, random_state=0, backend=backend).fit(X.astype("f4"), y)
-    expected = model.predict(X.astype("f4"))
-    assert np.ptp(expected) > 0.5
-    wide = np.zeros((600, 10), "f8")
-    wide[::2, ::2] = X
-    read_only = X.astype("f8")
-    read_only.flags.writeable = False
-    for other in (
-        X.astype("f2"), X.astype("f8"), np.asfortranarray(X.astype("f4")), wide[::2, ::2],
-        X.astype("u1"), X.astype("i8"), X.astype("f4")[::-1][::-1], read_only, X.tolist(),
-        X.astype(object), X.astype(">f8"), X.astype(np.longdouble),
-    ):  # fmt: skip
-        assert np.array_equal(model.predict(other), expected)
-        again = gf.RandomForestRegressor(5, random_state=0, backend=backend).fit(other, y)
-        assert np.array_equal(again.forest_.nodes, model.forest_.nodes)
-        assert np.array_equal(again.predict(X.astype("f4")), expected)
-
-
 def test_blocks_do_not_change_codes_or_predictions(engine, monkeypatch):
     X, y = load_digits(return_X_y=True)
     model = gf.RandomForestClassifier(4, random_state=0, backend=engine.name).fit(X, y)

@@ -1,13 +1,10 @@
 """What growing works with: features in a random order, bounds below a split, the better split."""
 
-from types import SimpleNamespace
-
 import array_api_compat.numpy as xp
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest.backends.slots import bounds_below
 from gpuforest.core.frontier import Splits
 from gpuforest.splits.base import draw_features
 
@@ -27,19 +24,6 @@ def test_features_come_in_a_random_order_each_once(keys, n_features, data):
         assert np.array_equal(order[:, :n_features], np.concatenate(ones, axis=1))
     else:
         assert np.array_equal(order, np.broadcast_to(np.arange(k), order.shape))
-
-
-def test_bounds_below_by_hand():
-    ends = np.array([[-np.inf, np.inf], [-np.inf, np.inf], [0.0, 10.0], [0.0, 10.0]])
-    slots = SimpleNamespace(bounds=ends)
-    means = np.array([1.0, 3.0, 3.0, 1.0, 4.0, 8.0, 2.0, 9.0])
-    sign = np.array([1, -1, 1, 0], np.int8)
-    assert bounds_below(xp, slots, means, sign).tolist() == [
-        [-np.inf, 2.0], [2.0, np.inf],  # it may not fall: left below 2, right above
-        [2.0, np.inf], [-np.inf, 2.0],  # it may not rise: the other way round
-        [0.0, 6.0], [6.0, 10.0],  # within what held above
-        [0.0, 10.0], [0.0, 10.0],  # no sign: the same for both sides
-    ]  # fmt: skip
 
 
 def splits(score, feature, tried) -> Splits:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from engine import Task, same_forest, table
+from engine import Task
 from laws import column
 
 from gpuforest.backends.base import Backend
@@ -17,13 +17,16 @@ from gpuforest.growing.bags import cutoff, draw_bags, drawn_rows, tree_weights, 
 
 def test_without_draws_every_row_counts_once(engine: Backend):
     assert np.array_equal(draw_bags(Sampling(4, 0, None), 0, 0, 2, engine), np.ones((2, 4)))
-    weights = np.array([3, 0, 1, 2], np.int32)
-    bags = draw_bags(Sampling(4, 0, weights), 0, 0, 2, engine)
-    assert np.array_equal(bags, [weights, weights])
+    bags = draw_bags(Sampling(4, 0, W), 0, 0, 2, engine)
+    assert np.array_equal(bags, [W, W])
     rows, count, offsets = engine.nodes.in_bag(engine, bags)
     assert rows.tolist() == [0, 2, 3, 0, 2, 3]
     assert count.tolist() == [3, 1, 2, 3, 1, 2]
     assert offsets.tolist() == [0, 3, 6]
+
+
+W, ONCE = np.array([3, 0, 1, 2], np.int32), {"distinct": True}
+G = np.array([2, 1, 2, 0, 1, 2], np.int32)  # groups of 1, 2 and 3 rows
 
 
 @pytest.mark.parametrize(
@@ -32,27 +35,15 @@ def test_without_draws_every_row_counts_once(engine: Backend):
         (Sampling(10, 0, None), 10, 10, 10, 10),
         (Sampling(10, 4, None), 10, 4, 4, 4),
         (Sampling(10, 25, None), 10, 25, 10, 25),
-        (Sampling(4, 0, np.array([3, 0, 1, 2], np.int32)), 3, 6, 4, 6),
-        (Sampling(4, 5, np.array([3, 0, 1, 2], np.int32)), 3, 5, 4, 5),
-        (Sampling(4, 2, np.array([3, 0, 1, 2], np.int32), distinct=True), 3, 6, 2, 4),
+        (Sampling(4, 0, W), 3, 6, 4, 6),
+        (Sampling(4, 5, W), 3, 5, 4, 5),
+        (Sampling(4, 2, W, **ONCE), 3, 6, 2, 4),
         (Sampling(10, 4, None, draw_weight=2.5), 10, 4, 4, 10),
-        # groups of 1, 2 and 3 rows: the heaviest may be all of the draws
-        (Sampling(6, 2, None, groups=np.array([2, 1, 2, 0, 1, 2], np.int32)), 6, 6, 5, 4),
-        # they weigh 0, 3 and 6: the first is not drawn, and the mean of two draws is 9
-        (
-            Sampling(
-                6,
-                2,
-                np.array([1, 2, 2, 0, 1, 3], np.int32),
-                groups=np.array([2, 1, 2, 0, 1, 2], np.int32),
-            ),
-            5,
-            12,
-            5,
-            9,
-        ),
+        (Sampling(6, 2, None, groups=G), 6, 6, 5, 4),  # the heaviest may be all of the draws
+        # groups weigh 0, 3 and 6: the first is not drawn, and the mean of two draws is 9
+        (Sampling(6, 2, np.array([1, 2, 2, 0, 1, 3], np.int32), groups=G), 5, 12, 5, 9),
         # once at the most: both
-        (Sampling(3, 2, None, distinct=True, groups=np.array([0, 1, 1], np.int32)), 3, 3, 3, 3),
+        (Sampling(3, 2, None, groups=np.array([0, 1, 1], np.int32), **ONCE), 3, 3, 3, 3),
     ],
 )
 def test_sizes_and_weights_of_bags(sampling, counted, most, max_bag_rows, weight):
@@ -101,46 +92,6 @@ def test_groups_are_drawn_whole(engine):
     for bag in draw_bags(once, 0, 0, 20, engine):
         assert len(set(groups[np.asarray(bag) > 0])) == 2
         assert np.array_equal(bag, weights * np.isin(groups, groups[np.asarray(bag) > 0]))
-
-
-def test_a_group_without_weight_is_as_if_it_were_not_there(engine):
-    groups = np.array([0, 1, 1, 2, 3, 3], np.int32)
-    weights = np.array([1, 0, 0, 2, 0, 1], np.int32)
-    kept = groups != 1
-    fewer = np.array([0, 1, 2, 2], np.int32)
-    for distinct in (False, True):
-        sampling = Sampling(6, 2, weights, distinct=distinct, groups=groups)
-        without = Sampling(4, 2, weights[kept], distinct=distinct, groups=fewer)
-        bags = draw_bags(sampling, 3, 0, 9, engine)
-        assert np.array_equal(bags[:, kept], draw_bags(without, 3, 0, 9, engine))
-        assert not was_drawn(sampling, 3, 0, 9, engine)[:, ~kept].any()
-        assert sampling.most_weight == without.most_weight
-        assert sampling.bag_weight == without.bag_weight
-
-
-def test_groups_of_one_row_each_are_rows(engine):
-    rng = np.random.default_rng(0)
-    X, numbers = table(rng, 200, list("cnfb")), np.arange(200, dtype=np.int32)
-    for y, criterion in ((rng.integers(0, 3, 200), "gini"), (X[:, 0] ** 2, "squared_error")):
-        task = Task(X, y, criterion, n_draws=200, n_tried=2, n_trees=3, min_weight_leaf=4)
-        of_rows, of_groups = task.sampling, task.but(groups=numbers).sampling
-        assert np.array_equal(
-            draw_bags(of_rows, 1, 0, 3, engine), draw_bags(of_groups, 1, 0, 3, engine)
-        )
-        for name in ("most_weight", "bag_weight", "max_bag_rows", "likely_bag_rows", "n_counted"):
-            assert getattr(of_rows, name) == getattr(of_groups, name)
-        assert same_forest(task.grow(engine), task.but(groups=numbers).grow(engine))
-
-
-def test_rows_of_weight_two_are_rows_twice_in_groups(engine):
-    rng = np.random.default_rng(1)
-    X, weights = table(rng, 90, list("cnf")), rng.integers(1, 4, 90).astype(np.int32)
-    groups = np.repeat(np.arange(30, dtype=np.int32), 3)
-    y = np.nan_to_num(X[:, 1]) + rng.normal(size=90)
-    task = Task(X, y, "squared_error", weights, 30, groups=groups, n_tried=2, n_trees=3)
-    rows = np.repeat(np.arange(90), weights)
-    twice = task.but(X=X[rows], y=y[rows], weights=None, groups=groups[rows])
-    assert same_forest(task.grow(engine), twice.grow(engine))
 
 
 def test_likely_rows_of_groups_are_not_exceeded(engine):

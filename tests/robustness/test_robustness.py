@@ -155,7 +155,8 @@ def forms() -> Iterator[tuple[str, object]]:
         for order in "CF":
             np.save(f"{folder}/{order}.npy", np.asarray(X, order=order))
             yield f"memory-mapped {order}", np.load(f"{folder}/{order}.npy", mmap_mode="r")
-    for dtype in ("f2", "i1", ">f4", "g", object):
+    yield "lists", X.tolist()
+    for dtype in ("f2", "i1", "u1", "i8", ">f4", ">f8", "g", object):
         yield f"{dtype}", X.astype(dtype)
     for dtype in ("U", "S", object, np.dtypes.StringDType()):
         yield f"strings {dtype}", X.astype(str).astype(dtype)

@@ -20,24 +20,14 @@ KERNELS = (*COMMON, "-ffp-contract=off", "-fno-exceptions", "-fvisibility=hidden
 KERNELS_OF_KIND = {
     "plain": ("-O1",),
     "asan": (
-        "-O0",
-        "-g1",
-        "-fno-omit-frame-pointer",
+        *["-O0", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"],
         "-fsanitize=address,undefined,float-cast-overflow",
-        "-fno-sanitize-recover=all",
     ),
     "tsan": ("-O1", "-g", "-fsanitize=thread"),
     # vectors stay whole, and the engine has what ThreadSanitizer's library would have
     "traced": (
-        "-O2",
-        "-fsanitize=thread",
-        "-fno-tree-sra",
-        "-fno-ipa-sra",
-        "-nodefaultlibs",
-        "-lstdc++",
-        "-lm",
-        "-lc",
-        "-lgcc_s",
+        *["-O2", "-fsanitize=thread", "-fno-tree-sra", "-fno-ipa-sra"],
+        *["-nodefaultlibs", "-lstdc++", "-lm", "-lc", "-lgcc_s"],
     ),
 }
 # the engine is never instrumented: it informs the sanitizers itself
