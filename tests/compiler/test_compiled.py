@@ -4,9 +4,12 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+import record
+from record_cases import cases, data
 from two_forests import NEEDED, SCRIPT
 
 import gpuforest
@@ -22,17 +25,10 @@ X = rng.normal(size=(400, 6))
 CATEGORIES = np.column_stack([rng.integers(0, 5, (400, 2)), X])
 MANY = np.column_stack([rng.integers(0, 300, 400), X])
 HOLES = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-CLASSES, THREE = (X[:, 0] > 0).astype(int), rng.integers(0, 3, 400)
-NUMBER, TWO = X[:, 1] + 0.1 * X[:, 2], X[:, :2]
-FOREST = {"n_estimators": 3, "random_state": 0, "backend": "numba"}
+CLASSES, THREE, NUMBER = (X[:, 0] > 0).astype(int), rng.integers(0, 3, 400), X[:, 1] + X[:, 2]
 
-RFC, RFR, ETC, ETR, HGC, HGR = (
-    *("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier"),
-    *("ExtraTreesRegressor", "HistGradientBoostingClassifier", "HistGradientBoostingRegressor"),
-)
-ONE, BOTH = {"categorical_features": [0]}, {"categorical_features": [0, 1]}
-BINS = {"max_bins": 1000}
-SUMS, WAYS = {"feature_combinations": 2}, {"categorical_split": "multiway"}
+RFC, RFR, HGR = "RandomForestClassifier", "RandomForestRegressor", "HistGradientBoostingRegressor"
+ONE, SUMS = {"categorical_features": [0]}, {"feature_combinations": 2}
 MEDIANS = {"criterion": "absolute_error"}
 NUMPYS = {
     "max_depth": np.int32(3),
@@ -40,63 +36,39 @@ NUMPYS = {
     "max_features": np.float64(0.5),
 }
 
-# estimator, X, y, and its parameters
+# what the record has not: estimator, X, y, and its parameters
 CALLS = {
-    "two classes": (RFC, X, CLASSES, {}),
-    "three classes": (RFC, X, THREE, {}),
-    "entropy": (RFC, X, CLASSES, {"criterion": "entropy"}),
-    "log loss, three": (RFC, X, THREE, {"criterion": "log_loss"}),
     "float32": (RFC, X.astype(np.float32), CLASSES, {}),
     "columns first": (RFC, np.asfortranarray(X), CLASSES, {}),
     "integers": (RFC, (10 * X).astype(np.int16), CLASSES, {}),
     "one feature": (RFC, X[:, :1], CLASSES, {}),
     "two rows": (RFC, X[:2], np.array([0, 1]), {}),
-    "missing": (RFC, HOLES, CLASSES, {}),
-    "1000 bins": (RFC, X, CLASSES, BINS),
-    "hard voting": (RFC, X, CLASSES, {"voting": "hard"}),
     "NumPy's numbers": (RFC, X, CLASSES, NUMPYS),
-    "out of bag": (RFC, X, CLASSES, {"oob_score": True, "n_estimators": 40}),
-    "balanced": (RFC, X, THREE, {"class_weight": "balanced"}),
-    "threads": (RFC, X, CLASSES, {"n_jobs": 3}),
-    "whole sample": (RFC, X, CLASSES, {"bootstrap": False}),
-    "monotonic": (RFC, X, CLASSES, {"monotonic_cst": [1, 0, 0, 0, 0, -1]}),
-    "least weight": (RFC, X, CLASSES, {"min_weight_fraction_leaf": 0.05}),
-    "pruned": (RFC, X, CLASSES, {"ccp_alpha": 0.01}),
-    "two outputs": (RFC, X, np.column_stack([CLASSES, THREE]), {}),
-    "categories": (RFC, CATEGORIES, CLASSES, BOTH),
     "300 categories": (RFC, MANY, THREE, ONE),
-    "multiway": (RFC, CATEGORIES, CLASSES, BOTH | WAYS),
-    "regression": (RFR, X, NUMBER, {}),
-    "regression, 1000 bins": (RFR, X, NUMBER, BINS),
-    "several numbers": (RFR, X, TWO, {}),
-    "counts": (RFR, X, np.abs(NUMBER), {"criterion": "poisson"}),
-    "absolute error": (RFR, X, NUMBER, MEDIANS),
-    "absolute error, 1000 bins": (RFR, X, NUMBER, MEDIANS | BINS),
-    "regression, monotonic": (RFR, X, NUMBER, {"monotonic_cst": [0, 1] * 3}),
-    "regression, categories": (RFR, CATEGORIES, NUMBER, BOTH),
-    "regression, multiway": (RFR, MANY, NUMBER, ONE | WAYS),
-    "combinations": (RFC, X, CLASSES, SUMS),
-    "combinations, 1000 bins": (RFR, X, NUMBER, SUMS | BINS),
-    "combinations, categories": (RFC, CATEGORIES, THREE, SUMS | BOTH),
-    "combinations, at random": (ETR, HOLES, NUMBER, SUMS),
+    "absolute error, 1000 bins": (RFR, X, NUMBER, MEDIANS | {"max_bins": 1000}),
+    "regression, multiway": (RFR, MANY, NUMBER, ONE | {"categorical_split": "multiway"}),
+    "combinations, categories": (RFC, CATEGORIES, THREE, SUMS | {"categorical_features": [0, 1]}),
+    "combinations, at random": ("ExtraTreesRegressor", HOLES, NUMBER, SUMS),
     "combinations, absolute error": (RFR, X, NUMBER, SUMS | MEDIANS),
-    "extra trees": (ETC, X, CLASSES, {}),
-    "extra trees, regression": (ETR, X, NUMBER, {}),
-    "extra trees, 1000 bins": (ETC, X, THREE, BINS),
-    "extra trees, categories": (ETC, MANY, CLASSES, ONE),
-    "embedding": ("RandomTreesEmbedding", X, None, {}),
-    "one tree": ("DecisionTreeClassifier", X, THREE, {}),
-    "one tree, regression": ("DecisionTreeRegressor", X, NUMBER, {}),
-    "bagging": ("BaggingClassifier", X, CLASSES, {}),
-    "bagging, regression": ("BaggingRegressor", X, NUMBER, {}),
-    "boosting": (HGC, HOLES, CLASSES, {}),
-    "boosting, three classes": (HGC, X, THREE, {"n_jobs": 2}),
-    "boosting, categories": (HGR, CATEGORIES, NUMBER, BOTH | {"subsample": 0.5}),
+    "extra trees, categories": ("ExtraTreesClassifier", MANY, CLASSES, ONE),
     "boosting, 255 categories": (
         *(HGR, np.column_stack([np.arange(400) % 255, X]), NUMBER),
         ONE | {"loss": "absolute_error"},
     ),
-    "boosting, counts": (HGR, X, np.abs(NUMBER), {"loss": "poisson", "early_stopping": True}),
+}
+
+
+def fitted(name, X, y, parameters):
+    few = {"max_iter": 3} if name == HGR else {"n_estimators": 3}
+    kind = getattr(gpuforest, name)
+    return kind(random_state=0, backend="numba", **few, **parameters).fit(X, y)
+
+
+FITS = {name: (partial(fitted, *call), call[1]) for name, call in CALLS.items()}
+FITS |= {
+    case.title: (partial(record.fitted, case, "numba"), data(case)[0])
+    for case in cases()
+    if "numba" in case.backends
 }
 
 
@@ -107,26 +79,18 @@ def on_disk():
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("kind", CALLS)
-def test_no_call_compiles_anything(kind, on_disk, monkeypatch):
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FITS)
+def test_no_call_compiles_anything(name, on_disk, monkeypatch):
     """A call that needs types which no kernel declares raises a TypeError."""
-    asked = []
+    asked, (fit, rows) = [], FITS[name]
     monkeypatch.setattr(code, "built", asked.append)
-    name, data, y, parameters = CALLS[kind]
-    own = FOREST
-    if name.startswith("DecisionTree"):
-        own = {"random_state": 0, "backend": "numba"}
-    if name.startswith("Bagging"):
-        tree = getattr(gpuforest, name.replace("Bagging", "DecisionTree"))
-        own = {"n_estimators": 3, "random_state": 0, "estimator": tree(backend="numba")}
-    if name.startswith("Hist"):
-        own = {"max_iter": 3, "random_state": 0, "backend": "numba"}
     for kernel in all_kernels():
         monkeypatch.setattr(kernel, "loaded", {})  # as in a new process
-    model = getattr(gpuforest, name)(**own | parameters).fit(data, y)
-    model.transform(data) if y is None else model.predict(data)
-    if hasattr(model, "apply"):
-        model.apply(data)
+    model = fit()
+    for method in ("predict", "transform", "apply"):
+        if hasattr(model, method):
+            getattr(model, method)(rows)
     assert asked == []
     n_loaded = sum(len(kernel.loaded) for kernel in all_kernels())
     assert n_loaded >= 4  # edges, encode, growing, walking
@@ -159,7 +123,6 @@ def test_families():
 
 def test_the_list_is_short():
     assert len(variants()) <= MOST
-    assert len(CALLS) >= 40
 
 
 @pytest.mark.deep  # it compiles for each level
