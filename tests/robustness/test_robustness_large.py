@@ -3,7 +3,6 @@
 The pages of these arrays that are never written take no memory.
 """
 
-from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -11,26 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 from engine import DeepFrom, same_forest
-from far_rows import F, N, far_rows, far_training
+from far_rows import F, N, check_levels_and_partitions, check_subtrees, far_rows
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.backends.numba import NO_SUMS, NO_VALUES, NumbaBackend, compiled_walk
-from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.backends.rows import row_hashes, rows_below
 from gpuforest.common.dtypes import MAX_FEATURES
-from gpuforest.core import criteria
-from gpuforest.core.bins import BinEdges, BinnedMatrix
+from gpuforest.core.bins import BinEdges
 from gpuforest.core.frontier import Trees
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits, unpack
-from gpuforest.core.rules import Rules
-from gpuforest.core.target import Target
 from gpuforest.growing.edges import fit_edges, hash_limit, lowest
 from gpuforest.kernels.encode import numba as encode_numba
 from gpuforest.kernels.encode import numpy as encode_numpy
 from gpuforest.kernels.encode.numba import COARSE, ROWS
 from gpuforest.kernels.traverse import numpy as traverse_numpy
 from gpuforest.kernels.traverse.numba import new_group
-from gpuforest.splits.base import NUMERIC
 
 COLUMNS = 70_000  # more than 16 bits can count
 MANY = 2**31 // MAX_FEATURES + 1  # rows, so that with MAX_FEATURES columns cells pass 2^31
@@ -56,42 +50,14 @@ def far() -> Any:
     return far_rows("F")  # as this backend's codes lie
 
 
-def rules() -> Rules:
-    return Rules(criteria.CRITERIA["gini"], F, 10**9, 2, 1, -np.inf)
-
-
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_offsets_of_levels_and_partitions(far, n_threads):
-    matrix, target, frontier = far
-    backends = (NumpyBackend(), NumbaBackend(n_threads))
-    training = far_training(matrix, target, rules())
-    found = [b.level(training, frontier) or NUMERIC.search(b, training, frontier) for b in backends]
-    for a, b in zip(*(vars(f).values() for f in found), strict=True):
-        assert np.array_equal(a, b)
-    assert found[0].feature.tolist() == [F - 1] * 3
-    split, moved = found[0], []
-    for b in backends:
-        own = replace(frontier, rows=frontier.rows.copy(), weights=frontier.weights.copy())
-        rows, _, n_left = b.partition(training, own, split)
-        moved.append([n_left, rows[300:]])
-    for a, b in zip(*moved, strict=True):
-        assert np.array_equal(a, b)
+    split = check_levels_and_partitions(far, NumbaBackend(n_threads), F)
+    assert split.feature.tolist() == [F - 1] * 3
 
 
 def test_offsets_of_subtrees(far):
-    matrix, target, frontier = far
-    backend = DeepFrom(10**9)
-    training = far_training(matrix, target, rules())
-    trees = backend.grow_subtrees(training, frontier, NUMERIC)
-    # the same rows in a small matrix
-    rows = frontier.rows[:300]
-    small = BinnedMatrix(np.asfortranarray(matrix.codes[rows]), matrix.n_bins, matrix.edges)
-    near = replace(frontier, rows=np.arange(600, dtype=np.int32) % 300)
-    few = far_training(small, Target(target.coding, target.y[rows]), rules())
-    expected = backend.grow_subtrees(few, near, NUMERIC)
-    for a, b in zip(vars(trees).values(), vars(expected).values(), strict=True):
-        assert np.array_equal(a, b)
-    assert len(trees.nodes) > 20
+    trees = check_subtrees(far, DeepFrom(10**9), F)
     assert (unpack(np, trees.nodes)[0] == F - 1).any()
 
 
