@@ -34,25 +34,10 @@ def few(operation: str) -> list[dict[str, str]]:
 def ptx_of(library: str, source: str, macros: dict[str, str]) -> str:
     for builtins in Path(library).parent.glob("libnvrtc-builtins.so.*"):
         ctypes.CDLL(str(builtins))  # which the compiler looks for by name
-    nvrtc_library, program = ctypes.CDLL(library), ctypes.c_void_p()
-    options = (*OPTIONS, *nvrtc.CUPY_ADDS, *(f"-D{n}={v}" for n, v in macros.items()), OLDEST)
-    encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-
-    def read(what: str) -> str:
-        size = ctypes.c_size_t()
-        getattr(nvrtc_library, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
-        buffer = ctypes.create_string_buffer(size.value)
-        getattr(nvrtc_library, f"nvrtcGet{what}")(program, buffer)
-        return buffer.value.decode()
-
-    arguments = ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None
-    assert nvrtc_library.nvrtcCreateProgram(*arguments) == 0
-    try:
-        status = nvrtc_library.nvrtcCompileProgram(program, len(options), encoded)
-        assert (status, read("ProgramLog")) == (0, "")
-        return read("PTX")
-    finally:
-        nvrtc_library.nvrtcDestroyProgram(ctypes.byref(program))
+    options = [*OPTIONS, *nvrtc.CUPY_ADDS, *(f"-D{n}={v}" for n, v in macros.items()), OLDEST]
+    log, ptx = nvrtc.compiled_by(library, source, options, ("ProgramLog", "PTX"))
+    assert log.rstrip(b"\0") == b""
+    return ptx.decode()
 
 
 @on_request

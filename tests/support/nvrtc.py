@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import pickle
@@ -83,27 +84,35 @@ def release() -> str:
 
 
 def _compiled(source: str, options: list[str]) -> Compiled:
-    from cuda.bindings import nvrtc
+    from cuda.pathfinder import load_nvidia_dynamic_lib
 
-    def call(function, *arguments):
-        result, *values = getattr(nvrtc, f"nvrtc{function}")(*arguments)
-        assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS or function == "CompileProgram", result
-        return values[0] if values else result
+    library = load_nvidia_dynamic_lib("nvrtc").abs_path
+    said, ptx, cubin = compiled_by(library, source, options, ("ProgramLog", "PTX", "CUBIN"))
+    log, text = (part.decode().rstrip("\0") for part in (said, ptx))
+    return Compiled(log, text, kernels_of(log, text, sass_of(cubin)))
+
+
+def compiled_by(
+    library: str, source: str, options: list[str], wanted: tuple[str, ...]
+) -> list[bytes]:
+    """What a library of NVRTC makes of a text, by the names in its C interface."""
+    nvrtc, program = ctypes.CDLL(library), ctypes.c_void_p()
+    encoded = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
 
     def read(what: str) -> bytes:
-        buffer = bytearray(call(f"Get{what}Size", program))
-        call(f"Get{what}", program, buffer)
-        return bytes(buffer)
+        size = ctypes.c_size_t()
+        getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
+        return buffer.raw
 
-    program = call("CreateProgram", source.encode(), b"kernels.cu", 0, [], [])
+    arguments = ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None
+    assert nvrtc.nvrtcCreateProgram(*arguments) == 0
     try:
-        result = call("CompileProgram", program, len(options), [o.encode() for o in options])
-        log = read("ProgramLog").decode().rstrip("\0")
-        assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS, log
-        ptx, cubin = read("PTX").decode().rstrip("\0"), read("CUBIN")
+        assert nvrtc.nvrtcCompileProgram(program, len(options), encoded) == 0, read("ProgramLog")
+        return [read(what) for what in wanted]
     finally:
-        call("DestroyProgram", program)
-    return Compiled(log, ptx, kernels_of(log, ptx, sass_of(cubin)))
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
 def sass_of(cubin: bytes) -> dict[str, str]:
