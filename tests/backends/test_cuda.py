@@ -282,6 +282,6 @@ def test_histograms_keep_within_the_budget(n_slots, monkeypatch):
 def test_no_kernel_leaves_its_arrays_or_does_undefined_arithmetic():
     # "tsan" in its place looks for races; it takes longer, see CONTRIBUTING
     script = SUPPORT / "cuda_tiny.py"
-    done = sanitized("asan", [str(script)])
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, reports = sanitized("asan", [str(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr + reports
     assert done.stdout.count("fine") == len(tasks_of_all_kinds()) + len(fits())

@@ -166,10 +166,12 @@ def test_a_sanitizer_names_the_line(mistake):
         pytest.skip(reason)
     folders = [str(Path(__file__).parent), str(SUPPORT)]
     script = f"import sys; sys.path[:0] = {folders}; import {Path(__file__).stem} as tests"
-    done = sanitized(kind, ["-c", f"{script}; tests.make({mistake!r})"], timeout=120)
-    assert (done.returncode, done.stdout) == (EXIT_CODE, "careful\n"), done.stderr
-    assert re.search(message, done.stderr, re.DOTALL), done.stderr
+    argv, how = ["-c", f"{script}; tests.make({mistake!r})"], {"capture_output": True, "text": True}
+    done, reports = sanitized(kind, argv, timeout=120, **how)
+    said = done.stderr + reports
+    assert (done.returncode, done.stdout) == (EXIT_CODE, "careful\n"), said
+    assert re.search(message, said, re.DOTALL), said
     kernel = re.search(rf'extern "C" __global__ void {mistake}.*?\n}}\n', EXAMPLES, re.DOTALL)
     lines = [EXAMPLES[: at(0)].count("\n") + 1 for at in (kernel.start, kernel.end)]
-    line = int(re.search(rf" {mistake} .*kernels.cu:(\d+)", done.stderr)[1])
+    line = int(re.search(rf" {mistake} .*kernels.cu:(\d+)", said)[1])
     assert lines[0] < line < lines[1]

@@ -158,15 +158,3 @@ def test_codes_of_two_bytes():
         codes = codes_of(x[:n], fit_edges(x[:n], max_bins=1000))
         assert codes.dtype == dtype
         assert np.array_equal(codes[:, 0], np.arange(n))
-
-
-def test_the_sample_skips_rows_without_weight():
-    X = np.random.default_rng(8).normal(size=(4000, 1))
-    weights = np.tile(np.array([0, 1], np.int32), 2000)
-    X[weights == 0] += 100
-    for sample_rows in (100, 10_000):
-        edges = fit_edges(X, max_bins=20, weights=weights, sample_rows=sample_rows)
-        assert edges.values.max() < 50
-
-
-# heavy tails

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.np.numpy_support import from_dtype
 
 from gpuforest.compiler.types import Record, Spec, as_tuple, record_of
 from gpuforest.core.frontier import Data, Frontier, Splits, Trees
@@ -87,9 +88,5 @@ def numba_type(word: Any) -> Any:
     if is_record(word):
         return types.BaseTuple.from_types([numba_type(one) for one in word], type(word))
     dtype, bracket, dimensions = word.partition("[")
-    one = {
-        "u1": types.uint8, "u2": types.uint16, "i4": types.int32, "i8": types.int64,
-        "u8": types.uint64, "f4": types.float32, "f8": types.float64, "b1": types.boolean,
-        "i1": types.int8,
-    }[dtype]  # fmt: skip
+    one = from_dtype(np.dtype(dtype))
     return types.Array(one, dimensions.count(":"), "C") if bracket else one

@@ -69,8 +69,9 @@ def available(kind: str | None = None) -> str | None:
     return reason
 
 
-def run_sanitized(kind: str, argv: Sequence[Any], **how: Any) -> tuple[Any, str]:
-    """Runs Python with these arguments; `how` is for subprocess.run. Also gives the reports.
+def sanitized(kind: str, argv: Sequence[Any], **how: Any) -> tuple[Any, str]:
+    """Runs Python with these arguments; `how` is for subprocess.run. The returncode is EXIT_CODE if
+    something was found. Also gives the reports.
 
     They go through files, since pytest keeps what a test prints until the test ends, and a
     sanitizer ends the whole program.
@@ -78,29 +79,12 @@ def run_sanitized(kind: str, argv: Sequence[Any], **how: Any) -> tuple[Any, str]
     if (reason := missing(kind)) is not None:
         raise RuntimeError(reason)
     with tempfile.TemporaryDirectory() as folder:
-        options = {
-            name: f"{value}exitcode={EXIT_CODE}:log_path={folder}/report"
-            for name, value in OPTIONS[kind].items()
-        }
-        environment = {
-            **os.environ,
-            **options,
-            KIND_VARIABLE: kind,
-            "LD_PRELOAD": str(library_of(kind)),
-            "OPENBLAS_NUM_THREADS": "1",
-        }
+        to = f"exitcode={EXIT_CODE}:log_path={folder}/report"
+        environment = os.environ | {name: f"{value}{to}" for name, value in OPTIONS[kind].items()}
+        environment |= {KIND_VARIABLE: kind, "OPENBLAS_NUM_THREADS": "1"}
+        environment["LD_PRELOAD"] = str(library_of(kind))
         done = subprocess.run([sys.executable, *argv], env=environment, **how)
         return done, "\n".join(path.read_text() for path in sorted(Path(folder).iterdir()))
-
-
-def sanitized(
-    kind: str, argv: Sequence[Any], timeout: float = 600
-) -> subprocess.CompletedProcess[str]:
-    """As `run_sanitized`: the returncode is EXIT_CODE if something was found; stderr ends with the
-    reports."""
-    done, reports = run_sanitized(kind, argv, capture_output=True, text=True, timeout=timeout)
-    done.stderr += reports
-    return done
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -108,6 +92,6 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in LIBRARIES:
         print("usage: python tests/support/cuda_on_cpu asan|tsan [-m pytest | SCRIPT] ...")
         return 2
-    done, reports = run_sanitized(arguments[0], arguments[1:])
+    done, reports = sanitized(arguments[0], arguments[1:])
     print(reports, end="", file=sys.stderr)
     return int(done.returncode)
