@@ -124,15 +124,11 @@ def test_a_forest_says_how_its_trees_combine(backend, combine, expected, tmp_pat
 @pytest.mark.parametrize(
     "changes",
     [
-        {"combine": "product"},
-        {"combine": "votes"},  # of numbers
-        {"combine": None},
-        {"leaf_values": np.zeros((2, 1))},
-        {"leaf_values": np.zeros(3)},
+        {"combine": "product"}, {"combine": "votes"}, {"combine": None},  # votes are of classes
+        *({"leaf_values": a} for a in (np.zeros((2, 1)), np.zeros(3), np.full((3, 1), np.nan))),
         {"leaf_values": np.zeros((3, 1), np.float32)},
-        {"leaf_values": np.full((3, 1), np.nan)},
     ],
-)
+)  # fmt: skip
 def test_forests_that_do_not_combine_are_refused(changes):
     with pytest.raises(gf.ModelFormatError):
         check_forest(replace(two_trees("mean"), **changes))
