@@ -156,14 +156,3 @@ def test_least_gain(grower):
     assert task.grow(grower).n_nodes == 3
     assert task.but(min_gain=0.0).grow(grower).n_nodes == 3
     assert task.but(min_gain=1e-9).grow(grower).n_nodes == 1
-
-
-@given(seeds, st.integers(0, 4))
-def test_depth(seed, depth):
-    task = some_task(seed, max_depth=depth)
-    for engine in GROWERS.values():
-        forest = task.grow(engine)
-        assert forest.depth <= depth
-        if depth == 0:
-            assert np.array_equal(forest.nodes >= nodes.LEAF_WORD, [True, True])
-            assert forest.tree_offsets.tolist() == [0, 1, 2]

@@ -8,22 +8,10 @@ import pytest
 from engine import Task
 from laws import column
 
-from gpuforest.backends.base import Backend
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import Target, TargetCoding
 from gpuforest.core.training import Training
 from gpuforest.growing.bags import cutoff, draw_bags, drawn_rows, tree_weights, was_drawn
-
-
-def test_without_draws_every_row_counts_once(engine: Backend):
-    assert np.array_equal(draw_bags(Sampling(4, 0, None), 0, 0, 2, engine), np.ones((2, 4)))
-    bags = draw_bags(Sampling(4, 0, W), 0, 0, 2, engine)
-    assert np.array_equal(bags, [W, W])
-    rows, count, offsets = engine.nodes.in_bag(engine, bags)
-    assert rows.tolist() == [0, 2, 3, 0, 2, 3]
-    assert count.tolist() == [3, 1, 2, 3, 1, 2]
-    assert offsets.tolist() == [0, 3, 6]
-
 
 W, ONCE = np.array([3, 0, 1, 2], np.int32), {"distinct": True}
 G = np.array([2, 1, 2, 0, 1, 2], np.int32)  # groups of 1, 2 and 3 rows
@@ -153,14 +141,6 @@ def test_trees_draw_from_blocks_up_to_their_cutoff(engine, weights, n_draws, dis
     drawn = np.asarray(engine.asnumpy(was_drawn(sampling, 5, 0, 9, engine)))
     known = cutoffs[:, None] + 1
     assert np.array_equal(~drawn, (known <= blocks) & (4 * known >= 3 * blocks))
-
-
-def test_factors_multiply_draws(engine):
-    sampling = Sampling(4, 6, None)
-    factors = np.array([1, 5, 0, 2], np.int32)
-    bags = draw_bags(sampling, 2, 0, 3, engine)
-    found = weights_of(replace(sampling, factors=factors), [0, 1, 0, 1], 3, engine)
-    assert np.array_equal(found, bags * factors)
 
 
 def test_blocks_of_trees_are_weighed_alike(engine, monkeypatch):

@@ -112,16 +112,6 @@ def test_pruned_trees_are_those_of_scikit_learn(limit):
     np.testing.assert_allclose(path.impurities[-1], other.impurities[-1], rtol=1e-9)
 
 
-def test_a_node_is_worth_its_absolute_error():
-    """Counted by hand: four rows of two codes."""
-    tree = gpuforest.DecisionTreeRegressor(
-        criterion="absolute_error", max_depth=1, backend="numpy"
-    ).fit([[0], [0], [3], [3]], [1, 2, 6, 8])
-    assert tree.tree_.value.ravel().tolist() == [4, 1.5, 7]
-    assert tree.tree_.impurity.tolist() == [11 / 4, 1 / 2, 2 / 2]
-    assert tree.tree_.threshold[0] == 1.5
-
-
 def tasks():
     """Small tasks of all kinds."""
     for seed in range(30):

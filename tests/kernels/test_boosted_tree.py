@@ -16,7 +16,6 @@ from gpuforest.backends import boosters
 from gpuforest.backends.boosters import NumbaBooster, NumpyBooster, columns_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.core import nodes
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.kernels.boosted_tree.records import GrownTree, TreeRules
@@ -83,17 +82,6 @@ def test_a_tree_by_hand() -> None:
         NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3, max_leaves=2)
     )
     assert two[0].leaves["value"].tolist() == [-3.0, 2.5]
-
-
-def test_categories_go_left_by_their_order() -> None:
-    """Twelve rows of each of three categories; the first and the last have like gradients."""
-    codes = np.repeat([0, 1, 2], 12).astype(np.uint8)[:, None]
-    g = np.repeat([5, -5, 4], 12)
-    edges = edges_of([4], [CATEGORICAL])  # and a bin for other values
-    tree, _ = grow(NumbaBooster, codes, edges, stats_of(g, None, 6), rules_of(1, 6, max_leaves=2))
-    assert nodes.unpack(np, tree.nodes)[1][0] == nodes.SET_BIN
-    assert tree.sets.tolist() == [0b0010]  # the lowest ratio of gradient to hessian comes first
-    assert tree.leaves["value"].tolist() == [5.0, -4.5]
 
 
 @pytest.mark.parametrize("kind", [NumpyBooster, NumbaBooster])

@@ -93,23 +93,6 @@ def test_the_best_set_is_that_of_exhaustive_search(
     assert same_forest(task.grow(NUMPY), task.grow(DeepFrom(100)))
 
 
-def test_a_set_worked_by_hand():
-    """Shares of the second class: a 1/4, b 1, d 1/2, missing 0: in order missing, a, d, b.
-
-    Gini's sums of squares over weights: 2 + (25 + 25) / 10 = 7 behind missing, (25 + 1) / 6 +
-    (4 + 16) / 6 = 7.67 behind a, and (49 + 9) / 10 + 2 = 7.8 behind d, which is best.
-    """
-    a, b, d, gone = 0, 1, 3, np.nan
-    x = np.array([a, a, a, a, b, b, d, d, d, d, gone, gone])
-    y = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0, 1, 0, 0])
-    forest = Task(x[:, None], y, categorical=(0,), max_depth=1).grow(NUMPY)
-    feature, bin, missing_left, _ = nodes.unpack(np, forest.nodes[:1])
-    assert (feature[0], bin[0], missing_left[0]) == (0, nodes.SET_BIN, True)
-    # c, which no row has, and 4, any other category, go with the heavier side, the left
-    assert forest.sets.tolist() == [0b11101]
-    assert forest.leaf_sums[(forest.nodes[1:] & 0xFFFF).astype(int)].tolist() == [[7, 3], [0, 2]]
-
-
 @pytest.mark.parametrize("n_categories", [64, 65, 255, 256, 5000])
 def test_as_many_categories_as_codes_hold(n_categories):
     rng = np.random.default_rng(0)

@@ -5,48 +5,7 @@ import pytest
 from weighted_quantiles import members_of, quantile, weights_of
 
 from gpuforest.explain.quantile_forest import leaf_quantiles, weights_below
-from gpuforest.explain.quantile_kernels import (
-    HIGHER,
-    INVERTED,
-    LINEAR,
-    LOWER,
-    MEAN,
-    Members,
-    new_members,
-)
-
-UNIT = 2**40  # of the example's weights: beside few draws they are large
-
-
-def example() -> tuple[Members, np.ndarray, np.ndarray]:
-    """The members, leaves and targets of the example in the docstrings; node 0 is a root."""
-    row_count = np.array([[0, 1], [1, 1], [1, 1], [2, 2]], np.int32)
-    rank = np.arange(3, dtype=np.int32)[None, :]
-    members = new_members(np.array([0, 2, 2]), row_count, rank, 60 * UNIT)
-    return members, np.array([[1, 2], [1, -1], [-1, -1]]), np.array([[10.0, 20.0, 30.0]])
-
-
-def test_example_of_quantiles():
-    members, leaves, y = example()
-
-    def found(q, how):
-        return leaf_quantiles(members, leaves, y, np.array([q]), how, 1)[:, 0, 0].tolist()
-
-    assert found(0.25, LINEAR)[:2] == [17.5, 12.5]
-    assert np.isnan(found(0.25, LINEAR)[2])
-    assert found(0.25, LOWER)[0] == 10
-    assert found(0.25, HIGHER)[0] == 20
-    assert found(0.25, INVERTED)[0] == 10
-    assert found(0.2501, INVERTED)[0] == 20
-    assert found(0.0, MEAN)[0] == pytest.approx((30 * 10 + 50 * 20 + 40 * 30) / 120)
-
-
-def test_example_of_weights_below():
-    members, leaves, _ = example()
-    low, high = np.ones((3, 1), np.int64), np.full((3, 1), 2)
-    found = weights_below(members, leaves, low, high, 1)
-    found[..., :3] //= UNIT
-    assert found[:, 0].tolist() == [[30, 80, 120, 5], [30, 60, 60, 2], [0, 0, 0, 0]]
+from gpuforest.explain.quantile_kernels import HIGHER, INVERTED, LINEAR, LOWER, MEAN, new_members
 
 
 def test_members_of_leaves():

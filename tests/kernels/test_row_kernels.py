@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 from in_numba import kernel
 from laws import column
 
-from gpuforest.backends import base, numba, registry
+from gpuforest.backends import base, numba
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.core.bins import BinEdges
-from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Sampling
 from gpuforest.growing.bags import draw_bags
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
-from gpuforest.kernels.project.numpy import project
 
 
 @pytest.mark.parametrize("n_edges", [0, 1, 2, 14, 15, 16, 17, 30, 31, 32, 254, 255, 1000, 5000])
@@ -89,24 +87,3 @@ def test_equal_moments_are_their_mean(engine):
     again = engine.totals(training, rows, ones, begin, begin + 2, sums)
     assert again[0] is sums
     assert again[1].tolist() == [True, False, False]
-
-
-def test_the_worked_example():
-    codes = np.array([[0, 1], [2, 1], [2, 0], [0, 3]], np.uint8)
-    coordinates = np.array([[0, 100, 1000, 0], [0, 100, 1000, 0]], np.int32)
-    data = Data(codes, None, np.array([3, 3]), 4, 2)
-    rows = np.arange(4, dtype=np.int32)
-    slots = Frontier.of_rows(rows, rows, np.array([0]), np.array([4]))
-    features, weights = np.array([[[0, 1], [0, -1]]]), np.array([[[1, -1], [1, 1]]])
-    found, low, shift = project(data, slots, features, weights, coordinates, 4)
-    assert (low[0].tolist(), shift[0].tolist()) == ([-100, 0], [9, 0])
-    assert found[:, 0].tolist() == [0, 1, 2, 4]  # the last row's second value is missing
-    assert found[:, 1].tolist() == [0, 2, 2, 0]  # a feature alone
-
-
-def test_a_backend_without_it_says_so():
-    bare = type("Bare", (NumpyBackend,), {"project": NumpyBackend.__mro__[1].project})
-    assert registry.has(NumpyBackend(), "project")
-    assert not registry.has(bare(), "project")
-    with pytest.raises(NotImplementedError):
-        NumpyBackend.__mro__[1].project(NumpyBackend(), None, None, None, None)
