@@ -54,13 +54,10 @@ def left(monkeypatch):
 
     def asked(allocator, free):
         cuda = SimpleNamespace(
-            runtime=SimpleNamespace(memGetInfo=lambda: (free, 80 * GB)),
-            get_allocator=lambda: allocator,
-            alloc=allocator,
-            MemoryPool=Pool,
-            MemoryAsyncPool=AsyncPool,
-            memory=SimpleNamespace(_malloc=no_pool),
-        )
+            runtime=SimpleNamespace(memGetInfo=lambda: (free, 80 * GB)), alloc=allocator,
+            get_allocator=lambda: allocator, memory=SimpleNamespace(_malloc=no_pool),
+            MemoryPool=Pool, MemoryAsyncPool=AsyncPool,
+        )  # fmt: skip
         monkeypatch.setattr(cupy, "cupy", SimpleNamespace(cuda=cuda))
         return cupy.bytes_to_give()
 

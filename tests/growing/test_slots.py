@@ -32,18 +32,11 @@ def some_slots(rng: np.random.Generator, S: int, C: int) -> Frontier:
     sums = np.floor(share / share.sum(axis=1, keepdims=True) * n[:, None]).astype(np.int64)
     sums[:, 0] = n - sums[:, 1:].sum(axis=1)
     return Frontier(
-        tree=rng.integers(0, 5, S).astype(np.int32),
-        key=rng.integers(0, 2**64, S, dtype=np.uint64),
-        n_rows=n,
-        begin=begin,
-        end=begin + n,
-        sums=sums,
-        constant=rng.random(S) < 0.3,
-        depth=rng.integers(0, 9, S).astype(np.int32),
-        rows=rng.integers(0, 50, 2 * R).astype(np.int32),
-        weights=np.ones(2 * R, np.int32),
-        max_rows=R,
-    )
+        tree=rng.integers(0, 5, S).astype(np.int32), key=rng.integers(0, 2**64, S, dtype=np.uint64),
+        n_rows=n, begin=begin, end=begin + n, sums=sums, constant=rng.random(S) < 0.3,
+        depth=rng.integers(0, 9, S).astype(np.int32), max_rows=R,
+        rows=rng.integers(0, 50, 2 * R).astype(np.int32), weights=np.ones(2 * R, np.int32),
+    )  # fmt: skip
 
 
 def some_splits(rng: np.random.Generator, wide: Frontier) -> tuple[Splits, np.ndarray]:

@@ -122,21 +122,14 @@ def tasks():
             X = rng.integers(0, 6, (N, F)).astype(np.float64)
         X[rng.random(X.shape) < 0.2 * (seed % 3 == 0)] = np.nan
         signs = tuple(rng.integers(-1, 2, F).tolist()) if K == 1 and seed % 4 < 2 else ()
+        y = rng.integers(0, 9, (N, K)) if seed % 5 else rng.normal(size=(N, K))
+        weights = rng.integers(1, 4, N).astype(np.int32) if seed % 3 == 1 else None
         yield Task(
-            X,
-            rng.integers(0, 9, (N, K)) if seed % 5 else rng.normal(size=(N, K)),
-            criterion="absolute_error",
-            weights=rng.integers(1, 4, N).astype(np.int32) if seed % 3 == 1 else None,
-            n_draws=N if seed % 3 == 0 else 0,
-            n_tried=int(rng.integers(1, F + 1)),
-            max_bins=int(rng.choice([3, 255, 1000])),
-            min_rows_leaf=int(rng.integers(1, 4)),
-            min_weight_leaf=int(rng.integers(1, 4)),
-            random=seed % 7 == 0,
-            signs=signs if any(signs) else (),
-            n_trees=2,
-            seed=seed,
-        )
+            X, y, "absolute_error", weights, N if seed % 3 == 0 else 0, n_trees=2, seed=seed,
+            n_tried=int(rng.integers(1, F + 1)), max_bins=int(rng.choice([3, 255, 1000])),
+            min_rows_leaf=int(rng.integers(1, 4)), min_weight_leaf=int(rng.integers(1, 4)),
+            random=seed % 7 == 0, signs=signs if any(signs) else (),
+        )  # fmt: skip
 
 
 def error_of(training, rows, w):

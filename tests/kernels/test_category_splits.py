@@ -77,15 +77,8 @@ def test_the_best_set_is_that_of_exhaustive_search(
         # for Poisson some categories have zeros alone, whose mean has no logarithm
         y = np.where(x < n_categories // 2, 0.0, y + rng.integers(0, 3, 40))
         y[0] = 1.0
-    task = Task(
-        x[:, None],
-        y,
-        criterion,
-        categorical=(0,),
-        max_depth=1,
-        min_rows_leaf=1 if by_weight else least,
-        min_weight_leaf=least if by_weight else 1,
-    )
+    limits = {"min_weight_leaf" if by_weight else "min_rows_leaf": least}
+    task = Task(x[:, None], y, criterion, categorical=(0,), max_depth=1).but(**limits)
     training = task.training(NUMPY)
     found = kind_in(training).search(NUMPY, training, grow.roots(training, NUMPY, 0, 1))
     assert found.score[0] == best_of_all_sets(task, x)

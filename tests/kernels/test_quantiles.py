@@ -1,4 +1,4 @@
-"""Quantiles: the worked example, their definition, and several threads."""
+"""Quantiles: their definition, and several threads."""
 
 import numpy as np
 import pytest

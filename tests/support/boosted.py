@@ -143,23 +143,17 @@ def fits(draw: st.DrawFn) -> Fit:
     name = draw(st.sampled_from(LOSSES))
     groups = rng.random((draw(st.integers(1, 3)), F)) < 0.7
     signs = rng.integers(-1, 2, F) * (np.array(kinds) == 0) * draw(st.booleans())
-    fit = made(
-        draw(st.integers(0, 2**32)), N, kinds, n_bins, name,
-        draw(st.sampled_from(["none", "none", "whole", "real", "far apart"])),
-        draw(st.sampled_from([0.0, 0.2])),
-        learning_rate=draw(st.sampled_from([0.1, 1.0])),
-        l2=draw(st.sampled_from([0.0, 0.5])),
-        min_rows=draw(st.integers(1, 10)),
-        min_hessian=draw(st.sampled_from([1e-3, 1e-3, 0.0, 2.0])),
-        max_depth=draw(st.sampled_from([1, 3, UNLIMITED, UNLIMITED])),
-        max_leaves=draw(st.sampled_from([2, 8, 31, UNLIMITED])),
-        share=draw(st.sampled_from([1.0, 1.0, 0.4])),
-        subsample=draw(st.sampled_from([1.0, 1.0, 0.5, 0.01])),
-        signs=signs.astype(np.int8),
-        groups=groups if draw(st.integers(0, 2)) == 0 else np.zeros((0, F), np.bool_),
-        memory=draw(st.sampled_from([1, 2**24])),
-        seed=draw(st.sampled_from([0, 5, 2**64 - 1])),
-    )  # fmt: skip
+    rules = {
+        "learning_rate": [0.1, 1.0], "l2": [0.0, 0.5], "min_hessian": [1e-3, 1e-3, 0.0, 2.0],
+        "max_depth": [1, 3, UNLIMITED, UNLIMITED], "max_leaves": [2, 8, 31, UNLIMITED],
+        "share": [1.0, 1.0, 0.4], "subsample": [1.0, 1.0, 0.5, 0.01], "memory": [1, 2**24],
+        "seed": [0, 5, 2**64 - 1], "groups": [groups, *[np.zeros((0, F), np.bool_)] * 2],
+    }  # fmt: skip
+    weight = draw(st.sampled_from(["none", "none", "whole", "real", "far apart"]))
+    missing, rows_seed = draw(st.sampled_from([0.0, 0.2])), draw(st.integers(0, 2**32))
+    fit = made(rows_seed, N, kinds, n_bins, name, weight, missing)
+    fit = fit.but(signs=signs.astype(np.int8), min_rows=draw(st.integers(1, 10)))
+    fit = fit.but(**{name: draw(st.sampled_from(values)) for name, values in rules.items()})
     if draw(st.integers(0, 2)) == 0:  # one feature of a row has another code than the usual one
         other = rng.integers(0, F + 1, N)[:, None] == np.arange(F)
         usual = fit.codes.dtype.type(draw(st.integers(0, 1)))

@@ -111,14 +111,9 @@ class Task:
         return replace(training, combining=combining)
 
     def prepared(self, backend: base.Backend) -> tuple[BinnedMatrix, Target]:
-        edges = fit_edges(
-            self.X,
-            max_bins=self.max_bins,
-            weights=self.weights,
-            seed=self.seed,
-            backend=backend,
-            categories={f: self.categories_of(f) for f in self.categorical},
-        )
+        categories = {f: self.categories_of(f) for f in self.categorical}
+        how = {"max_bins": self.max_bins, "seed": self.seed, "weights": self.weights}
+        edges = fit_edges(self.X, backend=backend, categories=categories, **how)
         coding, y = self.coded()
         return bin_matrix(self.X, edges, backend), placed(coding, y, backend)
 
@@ -133,17 +128,12 @@ class Task:
 
 def same_forest(a: Forest, b: Forest) -> bool:
     """Whether two forests are one, array for array and dtype for dtype."""
-    return all(
-        left.dtype == right.dtype and np.array_equal(left, right)
-        for left, right in (
-            (a.nodes, b.nodes),
-            (a.tree_offsets, b.tree_offsets),
-            (a.leaf_sums, b.leaf_sums),
-            (a.sets, b.sets),
-            (a.edges.values, b.edges.values),
-            (a.edges.offsets, b.edges.offsets),
-        )
+    one, other = (
+        (f.nodes, f.tree_offsets, f.leaf_sums, f.sets, f.edges.values, f.edges.offsets)
+        for f in (a, b)
     )
+    pairs = zip(one, other, strict=True)
+    return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in pairs)
 
 
 class DeepFrom(numba.NumbaBackend):

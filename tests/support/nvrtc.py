@@ -139,12 +139,9 @@ def kernels_of(log: str, ptx: str, sass: dict[str, str]) -> list[Kernel]:
 
     return [
         Kernel(
-            name,
-            number(r"Used (\d+) registers", said[name]),
-            number(r"(\d+) bytes smem", said[name]),
-            number(r"\.maxntid (\d+)", text),
-            number(r"\.minnctapersm (\d+)", text),
-            sass[name],
+            name, number(r"Used (\d+) registers", info), number(r"(\d+) bytes smem", info),
+            number(r"\.maxntid (\d+)", text), number(r"\.minnctapersm (\d+)", text), sass[name],
         )
         for name, text in zip(parts[::2], parts[1::2], strict=True)
-    ]
+        for info in [said[name]]
+    ]  # fmt: skip

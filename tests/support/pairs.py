@@ -220,15 +220,11 @@ def repeated(rows: Rows, times: np.ndarray) -> Rows:
 # fits
 
 SMALL: dict[str, dict[str, Any]] = {
-    "forests": {"n_estimators": 4, "max_depth": 6},
-    "quantiles": {"n_estimators": 4, "max_depth": 6},
-    "survival": {"n_estimators": 4, "max_depth": 6},
-    "isolation": {"n_estimators": 4},
-    "trees": {"max_depth": 6},
-    "bags": {"n_estimators": 4},
+    **{name: {"n_estimators": 4, "max_depth": 6} for name in ("forests", "quantiles", "survival")},
+    "isolation": {"n_estimators": 4}, "trees": {"max_depth": 6}, "bags": {"n_estimators": 4},
     "AdaBoost": {"n_estimators": 3},
     "boosting": {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 2},
-}
+}  # fmt: skip
 STOPPING = {"early_stopping": True, "n_iter_no_change": 2, "validation_fraction": 0.2}
 PARAMETERS: dict[str, dict[str, Any]] = {
     "oblique": {"feature_combinations": 2},

@@ -10,11 +10,9 @@ from gpuforest.core.nodes import LEAF_MASK, is_leaf
 from gpuforest.export import container, model_file
 
 KINDS = [
-    gpuforest.DecisionTreeClassifier,
-    gpuforest.DecisionTreeRegressor,
-    gpuforest.RandomForestClassifier,
-    gpuforest.RandomForestRegressor,
-]
+    gpuforest.DecisionTreeClassifier, gpuforest.DecisionTreeRegressor,
+    gpuforest.RandomForestClassifier, gpuforest.RandomForestRegressor,
+]  # fmt: skip
 
 
 def fitted(kind=gpuforest.RandomForestClassifier, backend="numpy", labels=None, **params):
@@ -38,14 +36,11 @@ def save_tampered(model, path, forest=None, **header):
     if forest is not None:
         for name in ("leaves", "leaf_weights"):
             arrays.pop(name, None)
-        arrays = arrays | {
-            **packed(forest),
-            "tree_offsets": forest.tree_offsets,
-            "edge_values": forest.edges.values,
-            "edge_offsets": forest.edges.offsets,
+        arrays |= packed(forest) | {
+            "tree_offsets": forest.tree_offsets, "centre": forest.coding.centre,
+            "edge_values": forest.edges.values, "edge_offsets": forest.edges.offsets,
             "edge_kinds": forest.edges.kinds,
-            "centre": forest.coding.centre,
-        }
+        }  # fmt: skip
         if isinstance(forest.coding.classes, np.ndarray):
             arrays["classes"] = forest.coding.classes
         header_text["scale"] = forest.coding.scale

@@ -242,14 +242,10 @@ class Kernel:
         with one_launch:
             launches[self.name] += 1
             error = self._launch(
-                self._entry,
-                addresses,
-                self._statics,
-                (ctypes.c_uint * 3)(*blocks),
-                (ctypes.c_uint * 3)(*threads),
-                ctypes.c_size_t(shared_mem),
+                self._entry, addresses, self._statics, (ctypes.c_uint * 3)(*blocks),
+                (ctypes.c_uint * 3)(*threads), ctypes.c_size_t(shared_mem),
                 ctypes.c_uint64(Turns.next()),
-            )
+            )  # fmt: skip
             before = busy_turns.get(self.name, (0, 0))
             found = self._turns()
             busy_turns[self.name] = before[0] + found[0], before[1] + found[1]
