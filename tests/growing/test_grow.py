@@ -1,6 +1,7 @@
 """Growing: invariances, sums and orders that hold of any forest, and what rules forbid."""
 
 import numpy as np
+import pytest
 from engine import DeepFrom, Task, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,8 @@ from laws import GROWERS, column, seeds, some_task, split_of
 from gpuforest.backends import base, numba, numpy
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest
-from gpuforest.growing import predict
+from gpuforest.growing import assemble, predict
+from gpuforest.growing.assemble import merged
 from gpuforest.growing.bags import draw_bags
 
 # invariances
@@ -156,3 +158,15 @@ def test_least_gain(grower):
     assert task.grow(grower).n_nodes == 3
     assert task.but(min_gain=0.0).grow(grower).n_nodes == 3
     assert task.but(min_gain=1e-9).grow(grower).n_nodes == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_waves_join_to_the_forest_grown_at_once(seed, monkeypatch):
+    task = some_task(seed, n_trees=5)
+    whole = task.grow(numpy.NumpyBackend())
+    assert same_forest(whole, task.grow(numpy.NumpyBackend(1, 1)))  # a tree a wave
+    assert same_forest(whole, merged([whole], task.training(numpy.NumpyBackend()), 1))
+    assert nodes.is_leaf(whole.nodes).any()
+    monkeypatch.setattr(assemble, "NODES_AT_ONCE", 10)  # threads place parts of a wave
+    assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))
+    assert same_forest(whole, task.grow(DeepFrom(20, 3)))

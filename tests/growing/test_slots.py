@@ -1,4 +1,5 @@
-"""Slots: what becomes of them, those below; and the CUDA kernels beside the array-API code."""
+"""Slots: what becomes of them, those below; equal rows of leaf tables are kept once; and the CUDA
+kernels beside the array-API code."""
 
 from dataclasses import fields, replace
 
@@ -11,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import column, seeds
 
-from gpuforest.backends import base
+from gpuforest.backends import base, slots
+from gpuforest.backends.cuda.nodes import CudaNodes
+from gpuforest.backends.slots import distinct_rows, row_keys
 from gpuforest.core import criteria
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.rules import Rules
-from gpuforest.core.training import Training
 
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
 
@@ -57,11 +59,6 @@ def assert_same(a: Frontier, b: Frontier) -> None:
         assert x is None or isinstance(x, int) or x.dtype == y.dtype, field.name
 
 
-def ruled(rules: Rules) -> Training:
-    """A training by these rules on the emulated device."""
-    return replace(Task(column(0, 1), np.arange(2)).training(EmulatedBackend()), rules=rules)
-
-
 @needs_kernels
 @given(seeds, MANY, st.integers(1, 9), st.integers(0, 9), st.booleans(), st.booleans())
 def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles):
@@ -70,8 +67,8 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
     if large_tiles:  # as if each row were stored so many times: 9,000 slots have the largest tiles
         own = replace(own, begin=5000 * own.begin, end=5000 * own.end)
     rules = Rules(criteria.CRITERIA["gini"], 1, max_depth, int(rng.integers(2, 6)), 1, -np.inf)
-    training = ruled(rules)
     backend = EmulatedBackend()
+    training = replace(Task(column(0, 1), np.arange(2)).training(backend), rules=rules)
     expected = base.Nodes().sort_out(backend, training, own, deep_rows)
     kind, wide, deep = backend.nodes.sort_out(backend, training, own, deep_rows)
     assert np.array_equal(expected[0], kind)
@@ -157,3 +154,46 @@ def test_kernels_join_slots_alike(seed, sizes):
     parts = [some_slots(rng, S, 3) for S in sizes]
     arguments = backend, parts, parts[-1].rows, parts[-1].weights
     assert_same(base.Nodes().join(*arguments), backend.nodes.join(*arguments))
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))
+def test_distinct_rows_are_there_once_in_one_order(rows):
+    sums = np.array(rows)
+    table, number = distinct_rows([sums[:4], sums[4:]])
+    assert np.array_equal(table[number], sums)
+    assert len(np.unique(table, axis=0)) == len(table)
+    again, _ = distinct_rows([sums[::-1]])
+    assert np.array_equal(again, table)  # whatever the order of the rows
+
+
+def test_rows_of_one_key_are_told_apart(monkeypatch):
+    monkeypatch.setattr(slots, "row_keys", lambda sums: np.zeros(len(sums), np.uint64))
+    table, number = distinct_rows([np.array([[2, 1], [0, 3], [2, 1], [2, 0]])])
+    assert table.tolist() == [[0, 3], [2, 0], [2, 1]]
+    assert number.tolist() == [2, 0, 2, 1]
+
+
+@needs_kernels
+@given(seeds, st.sampled_from([1, 2, 257, 2048, 2049, 7000]), st.integers(1, 9))
+def test_kernels_find_the_same_rows(seed, V, C):
+    rng = np.random.default_rng(seed)
+    sums = rng.integers(0, 1 + int(rng.integers(0, 3)), (V, C))
+    sums[rng.random((V, C)) < 0.1] = rng.integers(-(2**62), 2**62)
+    assert np.array_equal(row_keys(sums), CudaNodes().row_keys(EmulatedBackend(), sums))
+    with thread_order(seed):
+        found = CudaNodes().distinct_rows(EmulatedBackend(), sums)
+    for a, b in zip(distinct_rows([sums]), found, strict=True):
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b)
+
+
+@needs_kernels
+def test_kernels_tell_rows_of_one_key_apart():
+    class OneKey(CudaNodes):
+        def row_keys(self, backend, sums):
+            return np.zeros(len(sums), np.uint64)
+
+    sums = np.random.default_rng(0).integers(0, 3, (500, 2))
+    table, number = OneKey().distinct_rows(EmulatedBackend(), sums)
+    assert np.array_equal(table, np.unique(sums, axis=0))
+    assert np.array_equal(table[number], sums)
