@@ -24,6 +24,13 @@ READ_ONLY = np.zeros(64, np.int32)
 READ_ONLY.flags.writeable = False
 
 
+@pytest.fixture(params=range(3), ids="order{}".format)
+def order(request):
+    """Some order of the threads."""
+    with thread_order(request.param):
+        yield
+
+
 # what it refuses
 
 

@@ -117,15 +117,6 @@ def test_a_forest_is_shown_to_other_threads_when_it_is_there(cuda):
     assert backend.device_number in cuda_traverse._forests[forest]
 
 
-def test_moments_stay_where_they_are(cuda):
-    task = task_of(28, 2).but(y=np.arange(800.0), criterion="squared_error")
-    backend = cuda.backend()
-    training = task.training(backend)
-    assert targets_of(backend.xp, training).at is training.target.y
-    assert not training.matrix.targets
-    assert same_forest(task.grow(NumbaBackend()), grown(training, backend, task.n_trees))
-
-
 def test_more_classes_than_two_bytes_hold(cuda):
     # of which few rows are seen
     backend = cuda.backend()

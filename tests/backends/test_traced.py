@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cuda_examples import EXAMPLES, unless_sanitized
 from cuda_on_cpu.module import Accesses, EmulatedModule, Traffic, asked, available, traffic
+from traced import aligned
 
 pytestmark = [
     pytest.mark.deep,
@@ -25,10 +26,8 @@ def run(name, threads, *args, blocks=1, shared=0) -> Traffic:
     return traffic(name)
 
 
-def aligned(n: int, dtype=np.int32) -> np.ndarray:
-    """Zeros that begin at a multiple of 64 bytes."""
-    bytes = np.zeros(n * np.dtype(dtype).itemsize + 64, np.uint8)
-    return bytes[-bytes.ctypes.data % 64 :][: n * np.dtype(dtype).itemsize].view(dtype)
+def zeros(n: int, dtype=np.int32) -> np.ndarray:
+    return aligned(np.zeros(n, dtype))
 
 
 # four warps; lanes that read the same, neighbours, and what lies further and further apart
@@ -36,7 +35,7 @@ def aligned(n: int, dtype=np.int32) -> np.ndarray:
     ("stride", "sectors", "lines"), [(0, 1, 1), (1, 4, 2), (2, 8, 4), (8, 32, 16), (16, 32, 32)]
 )
 def test_sectors_of_global_memory(stride, sectors, lines):
-    found = run("strided", 64, aligned(128 * 16), aligned(128), np.int32(stride), blocks=2)
+    found = run("strided", 64, zeros(128 * 16), zeros(128), np.int32(stride), blocks=2)
     reads, others = found.reads, found.gathers
     if sectors > 16:  # more than half as many as there are lanes
         reads, others = others, reads
@@ -51,7 +50,7 @@ def test_sectors_of_global_memory(stride, sectors, lines):
 
 @pytest.mark.parametrize("meets", [False, True])
 def test_a_sector_is_read_once_between_meetings(meets):
-    gathers = run("read_twice", 32, aligned(1024), aligned(32), meets).gathers
+    gathers = run("read_twice", 32, zeros(1024), zeros(32), meets).gathers
     assert (gathers.warps, gathers.parts) == (2, 64)
     assert gathers.sectors == gathers.lines == (64 if meets else 32)
 
@@ -59,14 +58,14 @@ def test_a_sector_is_read_once_between_meetings(meets):
 @pytest.mark.parametrize("stride", [1, 2, 3, 32])
 def test_bank_conflicts(stride):
     degree = np.gcd(stride, 32)
-    found = run("shared_stride", 32, aligned(32), np.int32(stride), shared=4096)
+    found = run("shared_stride", 32, zeros(32), np.int32(stride), shared=4096)
     assert found.shared_writes == Accesses(32, 1, degree, 1, degree, 1, 1)
     assert found.writes.lanes == 32
 
 
 @pytest.mark.parametrize("equal", [1, 4, 32])
 def test_atomics_on_one_address(equal):
-    found = run("add_cells", 32, aligned(256, np.uint32), np.int32(equal))
+    found = run("add_cells", 32, zeros(256, np.uint32), np.int32(equal))
     assert found.shared_atomics == Accesses(32, 1, equal, 1, equal, equal, equal)
     cells = 32 // equal
     assert found.atomics == Accesses(32, 1, cells, 4, cells, equal, equal, cells, -(-cells // 2))

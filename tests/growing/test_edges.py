@@ -334,3 +334,32 @@ def test_weights_and_samples(device):
         found = fit_edges(X, **given, backend=device.backend())
         assert np.array_equal(found.values, expected.values)
         assert np.array_equal(found.offsets, expected.offsets)
+
+
+@pytest.mark.parametrize("n_edges", [0, 1, 2, 14, 15, 16, 17, 30, 31, 32, 254, 255, 1000, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_codes_are_the_reference_at_every_edge(n_edges, dtype):
+    rng = np.random.default_rng(n_edges)
+    limits = [-1e300, -1e-50, 0.0, 1e-50, 1e-44, 3.4028235677973366e38, 1e300]
+    columns = [
+        np.unique(rng.normal(size=n_edges) * 10.0 ** rng.integers(-48, 45, n_edges)),
+        np.unique(np.concatenate([limits, rng.normal(size=n_edges)])[:n_edges]),
+        np.unique(rng.normal(size=n_edges).astype(np.float32).astype(np.float64)),
+        np.zeros(0),
+    ]
+    values = np.concatenate(columns)
+    offsets = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+    edges = BinEdges(values, offsets)
+    with np.errstate(over="ignore"):
+        near = values.astype(dtype)
+    extremes = np.array([0, -0.0, np.nan, np.inf, -np.inf], dtype)
+    x = np.concatenate(
+        [extremes, near, np.nextafter(near, dtype(np.inf)), np.nextafter(near, -near)]
+    )
+    x = np.concatenate([x, rng.normal(size=200).astype(dtype)])
+    X = np.stack([rng.permutation(x) for _ in columns], axis=1)
+    found = ENGINES[1].encode(X, edges)
+    expected = ENGINES[0].encode(X, edges)
+    assert found.dtype == expected.dtype
+    assert np.array_equal(found, expected)
+    assert np.array_equal(numba.NumbaBackend().encode(X[:1], edges), expected[:1])

@@ -69,21 +69,6 @@ def test_levels_are_nodes_by_depth():
     assert (forest.depth, forest.n_trees, forest.n_nodes) == (2, 2, 6)
 
 
-def test_sums_of_nodes_are_those_of_the_leaves_below():
-    sums = by_hand().node_sums(0, 2)
-    assert sums.tolist() == [[8, 1, 3], [4, 0, 0], [4, 1, 3], [0, 1, 3], [4, 0, 0], [2, 2, 0]]
-    assert np.array_equal(by_hand().node_sums(1, 2), sums[5:])
-
-
-def test_values_are_shares_and_the_sparse_ones_the_same():
-    forest = by_hand()
-    assert forest.values.tolist() == [[1, 0, 0], [0, 0.25, 0.75], [0.5, 0.5, 0]]
-    begin, column, value = forest.sparse_values
-    assert begin.tolist() == [0, 1, 3, 5]
-    assert column.tolist() == [0, 1, 2, 0, 1]
-    assert value.tolist() == [1, 0.25, 0.75, 0.5, 0.5]
-
-
 def test_the_links_of_a_chain_are_one_level():
     edges = replace(by_hand().edges, values=np.arange(2.0), kinds=np.array([CATEGORICAL], np.uint8))
     edges = replace(edges, categories={0: ("a", "b")})

@@ -170,3 +170,15 @@ def test_waves_join_to_the_forest_grown_at_once(seed, monkeypatch):
     monkeypatch.setattr(assemble, "NODES_AT_ONCE", 10)  # threads place parts of a wave
     assert same_forest(whole, task.grow(DeepFrom(0, 2, 1)))
     assert same_forest(whole, task.grow(DeepFrom(20, 3)))
+
+
+def test_equal_moments_are_their_mean(engine):
+    # 0 and 2 have the mean of 1 and 1, a whole number, and (0, 1) has none
+    task = Task(column(*range(6)), np.array([1.0, 1, 0, 2, 0, 1]), "squared_error")
+    training, begin = task.training(engine), np.array([0, 2, 4])
+    rows, ones = np.arange(6, dtype=np.int32), np.ones(6, np.int32)
+    sums, constant = engine.totals(training, rows, ones, begin, begin + 2)
+    assert constant.tolist() == [True, False, False]
+    again = engine.totals(training, rows, ones, begin, begin + 2, sums)
+    assert again[0] is sums
+    assert again[1].tolist() == [True, False, False]

@@ -5,13 +5,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from chances import keys64, splitmix
 from engine import Task
+from hypothesis import given
+from hypothesis import strategies as st
+from in_numba import kernel
 from laws import column
 
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import Target, TargetCoding
 from gpuforest.core.training import Training
 from gpuforest.growing.bags import cutoff, draw_bags, drawn_rows, tree_weights, was_drawn
+from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
+from gpuforest.kernels.bag.numpy import mulhi
+from gpuforest.splits.base import draw_features
 
 W, ONCE = np.array([3, 0, 1, 2], np.int32), {"distinct": True}
 G = np.array([2, 1, 2, 0, 1, 2], np.int32)  # groups of 1, 2 and 3 rows
@@ -148,3 +155,50 @@ def test_blocks_of_trees_are_weighed_alike(engine, monkeypatch):
     whole = weights_of(sampling, [0, 1, 0, 1, 1, 1], 9, engine)
     monkeypatch.setattr("gpuforest.growing.bags.WEIGHED_AT_ONCE", 12)
     assert np.array_equal(weights_of(sampling, [0, 1, 0, 1, 1, 1], 9, engine), whole)
+
+
+@kernel
+def products(a, b, out):
+    for i in range(len(a)):
+        out[i] = compiled_mulhi(a[i], b)
+
+
+@given(st.lists(keys64, min_size=1, max_size=20), st.integers(1, 2**31) | st.integers(1, 2**63 - 1))
+def test_upper_halves_of_products(a, b):
+    expected = [x * b >> 64 for x in a]
+    numbers = np.array(a, np.uint64)
+    found, out = mulhi(numbers, b), np.zeros(len(a), np.int64)
+    assert found.dtype == np.int64
+    assert found.tolist() == expected
+    products(numbers, np.uint64(b), out)
+    assert out.tolist() == expected
+
+
+def test_bags_are_what_they_say(engine):
+    weights = np.array([2, 0, 1, 5, 0], np.int32)
+    owner = np.repeat(np.arange(5), weights)
+    for shares, total in ((None, 5), (weights, 8)):
+        bags = engine.asnumpy(draw_bags(Sampling(5, 300, shares), 42, 3, 6, engine))
+        assert bags.dtype == np.int32
+        for t in range(3):
+            key = splitmix(splitmix(42, 3 + t), 0)
+            points = [splitmix(key, j) * total >> 64 for j in range(300)]
+            rows = points if shares is None else owner[points]
+            assert np.array_equal(bags[t], np.bincount(rows, minlength=5))
+
+
+@given(st.lists(keys64, min_size=1, max_size=8), st.integers(1, 40), st.data())
+def test_features_come_in_a_random_order_each_once(keys, n_features, data):
+    k = data.draw(st.integers(1, n_features))
+    keys = np.array(keys, np.uint64)
+    rounds = [draw_features(np, keys, first, k, n_features) for first in range(0, n_features, k)]
+    assert all(r.shape == (len(keys), k) and r.dtype == np.int32 for r in rounds)
+    order = np.concatenate(rounds, axis=1)
+    for row in order:
+        assert sorted(row[:n_features].tolist()) == list(range(n_features))
+    assert np.all(order[:, n_features:] == -1)  # past the end of the order
+    if k < n_features:  # the order does not depend on how many are drawn at once
+        ones = [draw_features(np, keys, j, 1, n_features) for j in range(n_features)]
+        assert np.array_equal(order[:, :n_features], np.concatenate(ones, axis=1))
+    else:
+        assert np.array_equal(order, np.broadcast_to(np.arange(k), order.shape))

@@ -1,7 +1,5 @@
 """The best cut of a node: worked by hand, ties, missing values, and cuts that are not allowed."""
 
-from dataclasses import replace
-
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from laws import column, split_of
 
 from gpuforest.common import hashing
 from gpuforest.core.nodes import unpack
-from gpuforest.growing.grow import roots
 from gpuforest.growing.predict import predict
 from gpuforest.splits.base import draw_features
 
@@ -104,61 +101,3 @@ def test_missing_values_never_seen_go_to_the_heavier_side(grower):
     weights = np.array([5, 1, 1, 1], np.int32)
     forest = Task(column(0, 1, 1, 1), np.array([0, 1, 1, 1]), weights=weights).grow(grower)
     assert split_of(forest) == (0, 0, True)
-
-
-# seven values, so seven bins and the code 7 for missing ones
-SEVEN = Task(np.arange(7.0)[:, None], np.arange(7) % 2)
-
-
-def cut(engine, counts, key=0, bounds=None, **rules):
-    """The split of one slot whose bins hold these classes: (score, bin, missing left, left)."""
-    task = SEVEN.but(**rules)
-    training = task.training(engine)
-    hist = np.zeros((1, 1, 8, 2), np.int64)
-    for code, classes in counts.items():
-        hist[0, 0, code] = classes
-    slot = roots(training, engine, 0, 1)  # whose histogram is another
-    slot = replace(slot, key=np.array([key], np.uint64), sums=hist.sum(axis=(1, 2)))
-    if bounds is not None:
-        slot = replace(slot, bounds=np.array([bounds], float))
-    features, need = np.array([[0]], np.int32), np.array([1])
-    found = engine.best_split(training, slot, hist, features, need)
-    if found.feature[0] < 0:
-        assert found.score[0] == -np.inf
-        return None
-    return found.score[0], found.bin[0], bool(found.missing_left[0]), found.left[0].tolist()
-
-
-def test_a_random_cut_that_is_not_allowed_is_none(engine):
-    counts = {0: (1, 0), 3: (0, 4)}
-    for key in range(9):
-        assert 0 <= cut(engine, counts, key, random=True)[1] < 3
-        assert cut(engine, counts, key, random=True, min_weight_leaf=2) is None
-
-
-def test_least_weight_by_hand(engine):
-    # behind bin 0 the sides weigh 2 and 5, behind bin 1 4 and 3, and that scores more
-    counts = {0: (0, 2), 1: (2, 0), 2: (0, 3)}
-    assert cut(engine, counts) == (2 + 3, 1, True, [2, 2])
-    assert cut(engine, counts, min_weight_leaf=3) == (2 + 3, 1, True, [2, 2])
-    assert cut(engine, counts, min_weight_leaf=4) is None
-    # a better cut that leaves too little on one side makes way for a worse one
-    counts = {0: (1, 0), 1: (0, 2), 2: (1, 2)}
-    assert cut(engine, counts) == (1 + 17 / 5, 0, False, [1, 0])
-    assert cut(engine, counts, min_weight_leaf=2) == (5 / 3 + 5 / 3, 1, False, [1, 2])
-
-
-def test_monotonic_signs_by_hand(engine):
-    # the second class's share: behind bin 0 1 and 3/5, behind bin 1 1/2 and 1
-    counts = {0: (0, 2), 1: (2, 0), 2: (0, 3)}
-    best, falling = (2 + 3, 1, True, [2, 2]), (2 + 13 / 5, 0, False, [0, 2])
-    wide = (-np.inf, np.inf)
-    assert cut(engine, counts, bounds=wide, signs=(1,)) == best
-    assert cut(engine, counts, bounds=wide, signs=(-1,)) == falling
-    assert cut(engine, counts, bounds=wide, signs=(0,)) == best
-    # bounds hold for features that have a sign, and touch
-    assert cut(engine, counts, bounds=(0.5, 1), signs=(1,)) == best
-    assert cut(engine, counts, bounds=(0.55, 1), signs=(-1,)) == falling
-    assert cut(engine, counts, bounds=(0.55, 1), signs=(1,)) is None
-    assert cut(engine, counts, bounds=(0, 0.9), signs=(-1,)) is None
-    assert cut(engine, counts, bounds=(0.55, 0.9), signs=(0,)) == best
