@@ -228,28 +228,20 @@ def test_work_that_starts_again_leaves_what_numpy_leaves(name, monkeypatch):
 
 
 @pytest.mark.deep
-def test_a_release_of_numba_that_was_not_tested_compiles_the_plain_way(tmp_path):
+def test_a_release_of_numba_that_was_not_tested_compiles_the_plain_way(start):
     script = """
 import numba
 numba.version_info = (0, 99, 0, 0, 99)
+import os
 from pathlib import Path
 from gpuforest.compiler import build, code, compile, objects, processors
 assert compile.HELPERS is compile.Compiler
-name = "kernels.bag.numba.in_bag"
+name, objects.PACKAGED = "kernels.bag.numba.in_bag", Path(os.environ["COMPILED"]).parent
 (found,) = build.compile_one(name, [processors.native()])
-path = Path(objects.file_of(name, processors.native(), found))
+path = objects.PACKAGED / objects.file_of(name, processors.native(), found)
 path.write_bytes(objects.packed(name, found))
-objects.PACKAGED = Path()
 code.built = None
 import few_kernels
 few_kernels.call()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == RESULT
+    assert finish(start(script))[0] == RESULT

@@ -93,7 +93,6 @@ def test_data_stay_on_a_device_from_one_round_to_the_next(monkeypatch):
 
 @pytest.fixture
 def waves(monkeypatch):
-    """The trees of each wave."""
     sizes, grow_wave = [], grow.grow_wave
     monkeypatch.setattr(grow, "grow_wave", lambda *a: sizes.append(a[2]) or grow_wave(*a))
     return sizes

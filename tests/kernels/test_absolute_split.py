@@ -113,7 +113,6 @@ def test_pruned_trees_are_those_of_scikit_learn(limit):
 
 
 def tasks():
-    """Small tasks of all kinds."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         N, F, K = int(rng.integers(5, 70)), int(rng.integers(1, 5)), int(rng.integers(1, 3))

@@ -57,37 +57,11 @@ def grow(kind: type[NumpyBooster], *problem: Any, key: int = 7) -> tuple[GrownTr
     return booster.trees[0], booster.rows[0]
 
 
-def test_a_tree_by_hand() -> None:
-    """Six rows, gradients 3 3 -1 -1 -4 -4 and hessians 1, so a leaf predicts minus its mean.
-
-    code       0  0  1  1  2  2      G of the left side: 6, 4; of all: -4
-    gain after code 0: 36 / 2 + 100 / 4 - 16 / 6 = 40.33
-               code 1: 16 / 4 +  64 / 2 - 16 / 6 = 33.33
-    """
-    codes = np.array([[0], [0], [1], [1], [2], [2]], np.uint8)
-    g = np.array([3, 3, -1, -1, -4, -4])
-    tree, rows = grow(NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3))
-    feature, bin, missing_left, child = nodes.unpack(np, tree.nodes)
-    assert feature.tolist() == [0, -1, 0, -1, -1]
-    assert bin[[0, 2]].tolist() == [0, 1]
-    assert child[[0, 2]].tolist() == [1, 3]
-    assert not missing_left[0]
-    assert not missing_left[2]
-    assert tree.leaves["value"].tolist() == [-3.0, 1.0, 4.0]
-    assert tree.leaves[["g", "h", "n"]].tolist() == [(6, 2, 2), (-2, 2, 2), (-8, 2, 2)]
-    assert tree.leaves[["begin", "end"]].tolist() == [(0, 2), (2, 4), (4, 6)]
-    assert rows.tolist() == [0, 1, 2, 3, 4, 5]
-    # two leaves: only the best split is made
-    two = grow(
-        NumbaBooster, codes, edges_of([3], [0]), stats_of(g, None, 3), rules_of(1, 3, max_leaves=2)
-    )
-    assert two[0].leaves["value"].tolist() == [-3.0, 2.5]
-
-
 @pytest.mark.parametrize("kind", [NumpyBooster, NumbaBooster])
 def test_each_side_has_the_least_hessian(kind: type[NumpyBooster]) -> None:
-    """As the first tree by hand, with hessians of 1, 1, 4, 4, 4, 4 in units of 1 / 1024.
+    """Six rows, gradients 3 3 -1 -1 -4 -4 and hessians of 1, 1, 4, 4, 4, 4 in units of 1 / 1024.
 
+    codes 0 0 1 1 2 2
     G and H of the left side: after code 0: 6, 2 (0.00195); after code 1: 4, 10; of all: -4, 18
     gain after code 0: 36 / 2 + 100 / 16 - 16 / 18 = 23.36
                code 1: 16 / 10 + 64 / 8 - 16 / 18 = 8.71

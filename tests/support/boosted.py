@@ -78,7 +78,6 @@ def in_array(rules: TreeRules) -> TreeRules:
 
 
 def edges_of(n_bins: list[int], kinds: list[int]) -> BinEdges:
-    """Edges of features with so many bins."""
     counts = [n - 1 for n in n_bins]
     values = np.concatenate([np.arange(n, dtype=np.float64) for n in counts])
     categories = {f: tuple(range(counts[f])) for f, kind in enumerate(kinds) if kind}
@@ -116,7 +115,6 @@ def made(
     rows_seed: int, n_rows: int, kinds: list[int], n_bins: list[int], name: str, weight: str,
     missing: float, **rest: Any,
 ) -> Fit:  # fmt: skip
-    """A fit on random rows."""
     rng, F = np.random.default_rng(rows_seed), len(kinds)
     edges = edges_of(n_bins, kinds)
     codes = np.column_stack([rng.integers(0, n, n_rows) for n in n_bins])

@@ -18,18 +18,12 @@ PACKAGE = Path(gpuforest.__file__).parent
 # the CPU grows trees by the others, on every backend
 ON_DEVICES = {str(c.number) for c in CRITERIA.values() if not (c.medians or c.at_risk)}
 VALUES = {
-    "BLOCKS": ("2", "4"),
-    "CODE": ("u8", "u16"),
+    "BLOCKS": ("2", "4"), "CODE": ("u8", "u16"), "KEPT": ("0", "1"), "LABELS": ("0", "1"),
+    "SETS": ("0", "1"), "SUMS": ("0", "1"), "VALUE": ("float", "double"), "WORDS": ("1", "2"),
     "CRITERION": tuple(sorted(ON_DEVICES | {str(INFORMATION)})),
-    "KEPT": ("0", "1"),
-    "LABELS": ("0", "1"),
-    "SETS": ("0", "1"),
-    "SUMS": ("0", "1"),
     "SPECIAL": ("0", "1", "2"),  # 2: of the deep phase alone
     "TARGET": ("u8", "u16", "i32", "i64"),
-    "VALUE": ("float", "double"),
-    "WORDS": ("1", "2"),
-}
+}  # fmt: skip
 SWITCHES = ("ALL_FENCE", "PAD", "TURNED")  # benchmarks set them, to compare
 MACROS = {
     "bag": (),

@@ -26,7 +26,6 @@ UNLIMITED = 10**9
 
 
 def grown(training: Training, backend: base.Backend, n_trees: int) -> Forest:
-    """The forest of the first trees of a training."""
     return merged(grow(training, backend, 0, n_trees), training, backend.n_threads)
 
 

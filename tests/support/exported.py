@@ -69,7 +69,6 @@ NOT_TREELITE = IN_C
 
 @cache
 def model(kind):
-    """The fitted model of a kind."""
     estimator, params, table, y = (KINDS | SUMS)[kind]
     given = HERE if estimator is not gf.BaggingRegressor else {"random_state": 0}
     return estimator(**given, **params).fit(table, y)
@@ -133,6 +132,5 @@ CATEGORICAL = {
 
 @cache
 def categorical(kind):
-    """The fitted model of a kind, of `category_frame`."""
     frame, y = category_frame()
     return CATEGORICAL[kind].fit(frame, y > 1.5 if kind == "forest" else y)

@@ -27,7 +27,6 @@ build.compile_one = compile_one
 
 
 def call():
-    """Call a kernel, and print its result."""
     from gpuforest.kernels.bag.numba import in_bag
 
     rows, weights = np.empty((2, 2), np.int32)

@@ -38,7 +38,6 @@ NAMES = {"code": "codes", "target": "y", "value": "X"}  # of the same kinds in c
 
 
 def is_record(value: Any) -> bool:
-    """Whether it is a named tuple."""
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 

@@ -25,8 +25,6 @@ CUPY_ADDS = ("-ftz=true", "--device-as-default-execution-space")
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel as a GPU gets it."""
-
     name: str
     registers: int
     shared: int  # bytes of static shared memory
@@ -45,7 +43,6 @@ class Compiled:
 
 
 def why_not() -> str | None:
-    """Why nothing can be compiled here."""
     needs = "needs pip install 'gpuforest[test-cuda]'"
     if not all(find_spec(name) for name in ("cuda", "cuda.bindings", "cuda.pathfinder")):
         return needs
@@ -77,7 +74,6 @@ def compiled(source: str, architecture: str, macros: dict[str, str]) -> Compiled
 
 @cache
 def release() -> str:
-    """The release of the compiler that is loaded."""
     from cuda.bindings import nvrtc
 
     return f"{os.environ.get('GPUFOREST_NVRTC', '')} {nvrtc.nvrtcVersion()}"

@@ -100,7 +100,6 @@ def text_of(refusal: capabilities.Refusal) -> str:
 
 
 def has(kind: Any, name: str) -> bool:
-    """Whether an estimator has a capability."""
     if FAMILY[kind] not in CAPABILITIES[name][1].split():
         return False
     if name in ("absolute error", "class_weight"):
@@ -139,8 +138,6 @@ def is_of(refusal: capabilities.Refusal, kind: Any) -> bool:
 
 
 class Rows(NamedTuple):
-    """What `fit` gets."""
-
     X: Any
     y: Any = None
     sample_weight: Any = None
@@ -211,7 +208,6 @@ def weights_of(rows: Rows) -> np.ndarray:
 
 
 def repeated(rows: Rows, times: np.ndarray) -> Rows:
-    """Each row so many times."""
     again = np.repeat(np.arange(len(rows.X)), times)
     X = rows.X.iloc[again] if isinstance(rows.X, pd.DataFrame) else rows.X[again]
     return Rows(X, rows.y[again])
@@ -295,7 +291,6 @@ class Case:
         return asked
 
     def model(self, backend: str = "numba", **changes: Any) -> Any:
-        """The estimator, not fitted."""
         names = {*inspect.signature(self.kind).parameters}
         asked = self.asked(names) | {"backend": backend} | changes
         if self.family not in ("bags", "AdaBoost"):
@@ -307,7 +302,6 @@ class Case:
         return self.kind(self.kind._tree(**tree), **own)
 
     def fit(self, rows: Rows | None = None, backend: str = "numba", **changes: Any) -> Any:
-        """The fitted estimator."""
         rows = self.rows if rows is None else rows
         model = self.model(backend, **changes)
         if "binned" in self.used:
@@ -337,7 +331,6 @@ class Case:
 
 
 def parts_of(rows: Rows) -> list[tuple[Any, ...]]:
-    """The rows in three parts."""
     n = len(rows.X)
     cuts = [slice(0, 10), slice(10, n // 2), slice(n // 2, n)]
     return [tuple(None if a is None else a[cut] for a in rows) for cut in cuts]
@@ -356,7 +349,6 @@ def binned(model: Any, rows: Rows) -> Rows:
 
 
 def tables() -> Iterator[str]:
-    """The lines of the page's tables."""
     number = {name: i for i, name in enumerate(CAPABILITIES, 1)}
     yield f"| | | {' | '.join(HEADS[family] for family in FAMILIES)} |"
     yield "|---:|---|" + ":---:|" * len(HEADS)

@@ -77,14 +77,10 @@ class Array(NDArrayOperatorsMixin):
         self.host, self.device = np.asarray(host), Device(AT.number if device is None else device)
 
     __cuda_array_interface__ = property(lambda self: {"fake": self})
-    shape = property(lambda self: self.host.shape)
-    dtype = property(lambda self: self.host.dtype)
-    ndim = property(lambda self: self.host.ndim)
-    size = property(lambda self: self.host.size)
-    itemsize = property(lambda self: self.host.itemsize)
-    nbytes = property(lambda self: self.host.nbytes)
-    flags = property(lambda self: self.host.flags)
     T = property(lambda self: Array(self.host.T))
+
+    def __len__(self) -> int:
+        return len(self.host)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CUDA, self.device.id
@@ -130,15 +126,15 @@ class Array(NDArrayOperatorsMixin):
             raise ValueError("a number of an array of many")
         return kind(self.host[()] if not self.ndim else self.host.reshape(())[()])
 
-    __len__ = lambda self: len(self.host)  # noqa: E731
-    __bool__ = lambda self: self.number(bool)  # noqa: E731
-    __int__ = lambda self: self.number(int)  # noqa: E731
-    __float__ = lambda self: self.number(float)  # noqa: E731
-    __index__ = lambda self: self.number(int)  # noqa: E731
-
     def astype(self, dtype: Any, copy: bool = True) -> Array:
         operations["astype"] += 1
         return Array(unwrap(self).astype(dtype, copy=copy))
+
+
+for _name in ("shape", "dtype", "ndim", "size", "itemsize", "nbytes", "flags"):
+    setattr(Array, _name, property(lambda self, name=_name: getattr(self.host, name)))
+for _kind, _name in ((bool, "bool"), (int, "int"), (float, "float"), (int, "index")):
+    setattr(Array, f"__{_name}__", lambda self, kind=_kind: self.number(kind))
 
 
 def unwrap(value: Any) -> Any:

@@ -35,7 +35,6 @@ def alphas_of(tree):
 
 
 def losses(tree, y, found):
-    """Of each row."""
     if isinstance(tree, DecisionTreeClassifier):
         return (y != found).astype(float)
     if tree.criterion == "poisson":

@@ -45,7 +45,6 @@ def why_not(backend: str) -> str | None:
 
 
 def estimator(case: Case, backend: str) -> Any:
-    """Not fitted."""
     own: dict[str, Any] = {"backend": backend}
     if case.estimator.startswith("Bagging"):
         tree = getattr(gpuforest, case.estimator.replace("Bagging", "DecisionTree"))
@@ -114,7 +113,6 @@ def chosen(arguments: list[str]) -> list[tuple[Case, str]]:
 
 
 def write() -> None:
-    """Grow each case on the first backend that it names."""
     found = {case.title: grown(case, case.backends[0]) for case in cases()}
     FILE.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -36,8 +36,6 @@ BRANCHES = SETS | {"categorical_split": "multiway"}
 
 @dataclass(frozen=True)
 class Case:
-    """A fit that is on record."""
-
     estimator: str
     params: dict[str, Any]  # "estimator" are those of a bag's trees
     words: str = ""  # what the data are, of WORDS, see `data`

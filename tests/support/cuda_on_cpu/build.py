@@ -113,7 +113,6 @@ def build_engine(kind: str) -> Path:
 
 
 def kernels_in(source: str) -> list[str]:
-    """Names of the kernels in a text."""
     return list(dict.fromkeys(EXPORTED.findall(COMMENT.sub(" ", source))))
 
 

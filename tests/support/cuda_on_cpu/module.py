@@ -162,7 +162,6 @@ class Parameter(ctypes.Structure):
         return dtype.itemsize == self.size and dtype.kind in sorts.get(self.kind, self.kind)
 
     def pack(self, argument: Any) -> bytes:
-        """The bytes that the kernel gets."""
         if self.pointer:
             return self.address(argument).to_bytes(8, "little")
         if self.kind == "V":  # CuPy passes an array of one element by value
@@ -255,7 +254,6 @@ class Kernel:
             raise KernelError(f"{self.name}: {error.decode()}")
 
     def _asked(self) -> Traffic:
-        """What the last launch asked of memory."""
         ways, each = len(fields(Traffic)), len(fields(Accesses))
         numbers = self._traffic()[: ways * each]
         return Traffic(*(Accesses(*numbers[each * w : each * (w + 1)]) for w in range(ways)))
