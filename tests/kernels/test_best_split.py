@@ -12,17 +12,6 @@ from gpuforest.growing.predict import predict
 from gpuforest.splits.base import draw_features
 
 
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification", "squared_error"])
-def test_xor_is_learned(grower, criterion):
-    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, float)
-    y = (X[:, 0] != X[:, 1]).astype(int)
-    forest = Task(X, y, criterion).grow(grower)
-    assert split_of(forest)[0] == 0  # no gain anywhere: the first feature
-    assert forest.n_nodes == 7
-    values = predict(forest, X, grower)[:, -1]
-    assert np.array_equal(values, y)
-
-
 def test_the_cut_lies_in_the_middle_of_the_nodes_own_gap(grower):
     # eleven values have bins; the right part of the tree holds but 4, 5, 8 and 10
     groups = [(0, v) for v in range(11)] + [(1, v) for v in (4, 5, 8, 10)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cuda_on_cpu.module import available, thread_order
-from emulated import EmulatedBackend
+from emulated import EmulatedBackend, limited
 
 from gpuforest.backends import gpu
 from gpuforest.backends.cuda.forest import CudaBackend
@@ -47,13 +47,7 @@ def gpu_backend(
         backend.free_bytes = lambda: free
     if deep is not None:
         own_plan = backend.deep_plan
-
-        def plan(*arguments: Any) -> Any:
-            found = own_plan(*arguments)
-            rows = min(deep, found.rows)
-            return replace(found, rows=rows, bytes=found.bytes if rows else 0)
-
-        backend.deep_plan = plan
+        backend.deep_plan = lambda *arguments: limited(own_plan(*arguments), deep)
     return backend
 
 

@@ -86,7 +86,10 @@ class EmulatedBackend(CudaBackend):
 
     def deep_plan(self, training: Any) -> DeepPlan:
         plan = super().deep_plan(training)
-        if self.deep is None:
-            return plan
-        rows = min(self.deep, plan.rows)
-        return replace(plan, rows=rows, bytes=plan.bytes if rows else 0)
+        return plan if self.deep is None else limited(plan, self.deep)
+
+
+def limited(plan: DeepPlan, most: int) -> DeepPlan:
+    """The plan for slots of at most so many rows."""
+    rows = min(most, plan.rows)
+    return replace(plan, rows=rows, bytes=plan.bytes if rows else 0)

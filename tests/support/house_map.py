@@ -33,23 +33,17 @@ def sentence(path: Path) -> str:
 def house_map() -> str:
     """Folders of the package, and the modules of those folders that are no collections."""
     lines: dict[str, str] = {}
-    package = ROOT / "gpuforest"
-    lines["gpuforest/"] = sentence(package / "__init__.py")
-    for path in sorted(package.glob("*.py")):
-        if path.stem != "__init__":
-            lines[f"gpuforest/{path.name}"] = sentence(path)
-    for folder in sorted(path.parent for path in package.rglob("__init__.py")):
-        inside = folder.relative_to(package)
-        if not inside.parts or "shared" in inside.parts[:-1]:
+    for folder in sorted(path.parent for path in (ROOT / "gpuforest").rglob("__init__.py")):
+        inside = folder.relative_to(ROOT)
+        if "shared" in inside.parts[:-1]:
             continue
-        text = sentence(folder / "__init__.py")
-        if text:
-            lines[f"gpuforest/{inside.as_posix()}/"] = text
-        if inside.parts[0] in ("kernels",):
+        if text := sentence(folder / "__init__.py"):
+            lines[f"{inside.as_posix()}/"] = text
+        if "kernels" in inside.parts[:2]:
             continue
         for path in sorted(folder.glob("*.py")):
             if path.stem != "__init__":
-                lines[f"gpuforest/{inside.as_posix()}/{path.name}"] = sentence(path)
+                lines[f"{inside.as_posix()}/{path.name}"] = sentence(path)
     lines |= OTHERS
     width = max(map(len, lines)) + 2
     return "".join(f"{path:<{width}}{text}\n" for path, text in lines.items())

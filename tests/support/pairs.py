@@ -45,6 +45,7 @@ HEADS = {
 
 ALL, TARGETED = capabilities.ALL, capabilities.TARGETED
 UNLIKE_SURVIVAL = TARGETED.replace("survival ", "")
+UNBOOSTED, BY_TREES = "trees bags AdaBoost", "forests quantiles survival isolation"
 # what a fit can be given: how the page calls it, and the families that have it
 CAPABILITIES: dict[str, tuple[str, str]] = {
     "groups": ("`groups`", "forests quantiles survival bags boosting"),
@@ -54,22 +55,15 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "outputs": ("several outputs, or causes", "forests quantiles survival trees bags"),
     "missing": ("missing values", ALL),
     "subset": ('`categorical_split="subset"`', ALL),
-    "multiway": (
-        '`categorical_split="multiway"`', "forests quantiles isolation trees bags AdaBoost"
-    ),
+    "multiway": ('`categorical_split="multiway"`', f"{UNBOOSTED} forests quantiles isolation"),
     "ordered": ('`categorical_split="ordered_target"`', UNLIKE_SURVIVAL),
     "auto": ('`categorical_split="auto"`', UNLIKE_SURVIVAL),
     "monotonic": ("`monotonic_cst`", "forests trees bags AdaBoost boosting"),
-    "oblique": (
-        "`feature_combinations`", "forests quantiles survival isolation trees bags AdaBoost"
-    ),
+    "oblique": ("`feature_combinations`", f"{UNBOOSTED} {BY_TREES}"),
     "absolute error": ('`"absolute_error"`', UNLIKE_SURVIVAL),
     "logrank": ('`criterion="logrank"`', "survival"),
     "class_weight": ("`class_weight`", "forests trees bags AdaBoost boosting"),
-    "max_samples": (
-        "`max_samples`, of boosting `subsample`",
-        "forests quantiles survival isolation bags boosting",
-    ),
+    "max_samples": ("`max_samples`, of boosting `subsample`", f"{BY_TREES} bags boosting"),
     "warm_start": ("`warm_start`", "forests quantiles survival isolation bags boosting"),
     "trees by oob": ('`n_estimators="auto"`', "forests quantiles survival bags"),
     "features by oob": ('`max_features="oob"`', "forests quantiles survival"),
