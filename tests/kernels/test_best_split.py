@@ -1,5 +1,7 @@
 """The best cut of a node: worked by hand, ties, missing values, and cuts that are not allowed."""
 
+from dataclasses import replace
+
 import array_api_compat.numpy as xp
 import numpy as np
 import pytest
@@ -7,7 +9,9 @@ from engine import Task
 from laws import column, split_of
 
 from gpuforest.common import hashing
+from gpuforest.common.hashing import CUT, hash_at
 from gpuforest.core.nodes import unpack
+from gpuforest.growing.grow import roots
 from gpuforest.growing.predict import predict
 from gpuforest.splits.base import draw_features
 
@@ -90,3 +94,76 @@ def test_missing_values_never_seen_go_to_the_heavier_side(grower):
     weights = np.array([5, 1, 1, 1], np.int32)
     forest = Task(column(0, 1, 1, 1), np.array([0, 1, 1, 1]), weights=weights).grow(grower)
     assert split_of(forest) == (0, 0, True)
+
+
+# seven values, so seven bins and the code 7 for missing ones
+SEVEN = Task(np.arange(7.0)[:, None], np.arange(7) % 2)
+
+
+def cut(engine, counts, key=0, **rules):
+    """The split of one slot whose bins hold these classes: (score, bin, missing left, left)."""
+    task = SEVEN.but(**rules)
+    training = task.training(engine)
+    hist = np.zeros((1, 1, 8, 2), np.int64)
+    for code, classes in counts.items():
+        hist[0, 0, code] = classes
+    slot = roots(training, engine, 0, 1)  # whose histogram is another
+    slot = replace(slot, key=np.array([key], np.uint64), sums=hist.sum(axis=(1, 2)))
+    found = engine.best_split(training, slot, hist, np.array([[0]], np.int32), np.array([1]))
+    if found.feature[0] < 0:
+        assert found.score[0] == -np.inf
+        return None
+    return found.score[0], found.bin[0], bool(found.missing_left[0]), found.left[0].tolist()
+
+
+def key_that_draws(way, ways, missing_left):
+    """A key whose hash cuts feature 0 behind the way-th of its bins."""
+    keys = np.arange(1000, dtype=np.uint64)
+    drawn = hash_at(keys, CUT)
+    fits = ((drawn >> np.uint64(1)) % np.uint64(ways) == way) & (drawn % 2 == missing_left)
+    return int(keys[np.argmax(fits)])
+
+
+@pytest.mark.parametrize("way", range(4))
+def test_a_random_cut_lies_where_it_was_drawn(engine, way):
+    # bins 1, 2 and 5 hold rows: behind bin 1, 2, 3 or 4, each as likely
+    counts = {1: (3, 0), 2: (0, 2), 5: (0, 1)}
+    found = cut(engine, counts, key_that_draws(way, 4, False), random=True)
+    if way == 0:
+        assert found == (3 + 3, 1, False, [3, 0])
+    else:
+        assert found == ((9 + 4) / 5 + 1, 1 + way, True, [3, 2])  # the heavier side is left
+
+
+@pytest.mark.parametrize("side", [False, True])
+def test_a_random_cut_sends_missing_values_to_a_random_side(engine, side):
+    counts = {1: (3, 0), 2: (0, 2), 7: (1, 0)}
+    found = cut(engine, counts, key_that_draws(0, 1, side), random=True)
+    assert found == ((4 + 2, 1, True, [4, 0]) if side else (3 + 5 / 3, 1, False, [3, 0]))
+
+
+@pytest.mark.parametrize("side", [False, True])
+def test_one_value_is_cut_from_missing_ones_whatever_is_drawn(engine, side):
+    counts = {2: (3, 0), 7: (1, 1)}
+    found = cut(engine, counts, key_that_draws(0, 1, side), random=True)
+    assert found == (3 + 1, 6, False, [3, 0])
+
+
+def test_a_random_cut_that_is_not_allowed_is_none(engine):
+    counts = {0: (1, 0), 3: (0, 4)}
+    for way in range(3):
+        key = key_that_draws(way, 3, False)
+        assert cut(engine, counts, key, random=True)[1] == way
+        assert cut(engine, counts, key, random=True, min_weight_leaf=2) is None
+
+
+def test_least_weight_by_hand(engine):
+    # behind bin 0 the sides weigh 2 and 5, behind bin 1 4 and 3, and that scores more
+    counts = {0: (0, 2), 1: (2, 0), 2: (0, 3)}
+    assert cut(engine, counts) == (2 + 3, 1, True, [2, 2])
+    assert cut(engine, counts, min_weight_leaf=3) == (2 + 3, 1, True, [2, 2])
+    assert cut(engine, counts, min_weight_leaf=4) is None
+    # a better cut that leaves too little on one side makes way for a worse one
+    counts = {0: (1, 0), 1: (0, 2), 2: (1, 2)}
+    assert cut(engine, counts) == (1 + 17 / 5, 0, False, [1, 0])
+    assert cut(engine, counts, min_weight_leaf=2) == (5 / 3 + 5 / 3, 1, False, [1, 2])
