@@ -1,27 +1,46 @@
 """CUDA C++ run on the CPU notices what a GPU would not forgive. That it does what a GPU would is
 what the kernels show, which are run so."""
 
+import functools
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_examples import EXAMPLES, run, unless_sanitized
 from cuda_on_cpu import build
 from cuda_on_cpu.build import BuildError
-from cuda_on_cpu.module import EmulatedModule, KernelError, thread_order
+from cuda_on_cpu.module import (
+    Accesses,
+    EmulatedModule,
+    KernelError,
+    Traffic,
+    asked,
+    thread_order,
+    traffic,
+)
 from cuda_on_cpu.sanitizers import EXIT_CODE, available, default_kind, missing, sanitized
 from paths import SUPPORT
+from traced import aligned, unless_sanitized
 
 pytestmark = [
     pytest.mark.deep,
     pytest.mark.skipif(available() is not None, reason=str(available())),
 ]
 
+EXAMPLES = (Path(build.__file__).parent / "examples.cu").read_text()
 Y = np.zeros(64, np.int32)
 READ_ONLY = np.zeros(64, np.int32)
 READ_ONLY.flags.writeable = False
+
+
+@functools.cache
+def module(kind=None):
+    return EmulatedModule(EXAMPLES, kind=kind)
+
+
+def run(name, grid, block, args, shared_mem=0):
+    module().get_function(name)(grid, block, args, shared_mem=shared_mem)
 
 
 @pytest.fixture(params=range(3), ids="order{}".format)
@@ -182,3 +201,66 @@ def test_a_sanitizer_names_the_line(mistake):
     lines = [EXAMPLES[: at(0)].count("\n") + 1 for at in (kernel.start, kernel.end)]
     line = int(re.search(rf" {mistake} .*kernels.cu:(\d+)", said)[1])
     assert lines[0] < line < lines[1]
+
+
+# what kernels ask of memory, counted as a warp of a GPU would ask it: worked by hand
+
+traced = pytest.mark.skipif(
+    default_kind() != "plain" or available("traced") is not None, reason=str(available("traced"))
+)
+
+
+def asked_by(name, threads, *args, blocks=1, shared=0) -> Traffic:
+    asked.pop(name, None)
+    module("traced").get_function(name)((blocks,), (threads,), args, shared_mem=shared)
+    return traffic(name)
+
+
+def zeros(n: int, dtype=np.int32) -> np.ndarray:
+    return aligned(np.zeros(n, dtype))
+
+
+# four warps; lanes that read the same, neighbours, and what lies further and further apart
+@traced
+@pytest.mark.parametrize(
+    ("stride", "sectors", "lines"), [(0, 1, 1), (1, 4, 2), (2, 8, 4), (8, 32, 16), (16, 32, 32)]
+)
+def test_sectors_of_global_memory(stride, sectors, lines):
+    found = asked_by("strided", 64, zeros(128 * 16), zeros(128), np.int32(stride), blocks=2)
+    reads, others = found.reads, found.gathers
+    if sectors > 16:  # more than half as many as there are lanes
+        reads, others = others, reads
+    assert others == Accesses()
+    same = 32 if stride == 0 else 1
+    assert reads == Accesses(
+        128, 4, 4 * sectors, 16, sectors, 4 * same, same, 4 * sectors, 4 * lines
+    )
+    assert found.writes == Accesses(128, 4, 16, 16, 4, 4, 1, 16, 8)
+    assert found.warps == 8
+
+
+@traced
+@pytest.mark.parametrize("meets", [False, True])
+def test_a_sector_is_read_once_between_meetings(meets):
+    gathers = asked_by("read_twice", 32, zeros(1024), zeros(32), meets).gathers
+    assert (gathers.warps, gathers.parts) == (2, 64)
+    assert gathers.sectors == gathers.lines == (64 if meets else 32)
+
+
+@traced
+@pytest.mark.parametrize("stride", [1, 2, 3, 32])
+def test_bank_conflicts(stride):
+    degree = np.gcd(stride, 32)
+    found = asked_by("shared_stride", 32, zeros(32), np.int32(stride), shared=4096)
+    assert found.shared_writes == Accesses(32, 1, degree, 1, degree, 1, 1)
+    assert found.writes.lanes == 32
+
+
+@traced
+@pytest.mark.parametrize("equal", [1, 4, 32])
+def test_atomics_on_one_address(equal):
+    found = asked_by("add_cells", 32, zeros(256, np.uint32), np.int32(equal))
+    assert found.shared_atomics == Accesses(32, 1, equal, 1, equal, equal, equal)
+    cells = 32 // equal
+    assert found.atomics == Accesses(32, 1, cells, 4, cells, equal, equal, cells, -(-cells // 2))
+    assert found.shared_reads == Accesses(32, 1, 1, 1, 1, equal, equal)

@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from boosted import made
-from cuda_examples import unless_sanitized
 from cuda_on_cpu.module import asked, available, traffic
 from engine import Task, same_forest
-from traced import TracedBackend
+from traced import TracedBackend, unless_sanitized
 
 from gpuforest import (
     HistGradientBoostingClassifier,

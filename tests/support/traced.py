@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
+from cuda_on_cpu.sanitizers import default_kind
 from emulated import EmulatedBackend
 
+unless_sanitized = pytest.mark.skipif(default_kind() != "plain", reason="starts other programs")
 ALIGNED = 512  # bytes: memory of CuPy's pool begins at multiples of it
 
 
