@@ -29,15 +29,10 @@ def unasked(monkeypatch):
     monkeypatch.setattr(gpu, "_said", set())
 
 
-class Uncompiled(logging.Filter):
-    def filter(self, record):
-        return "compiling" not in record.getMessage()
-
-
 @pytest.fixture(autouse=True)
 def compiled(caplog):
     """Kernels that are compiled meanwhile, and said to be, change no count of messages."""
-    with caplog.filtering(Uncompiled()):
+    with caplog.filtering(lambda record: "compiling" not in record.getMessage()):
         yield
 
 
@@ -95,16 +90,15 @@ BROKEN = {
     "it runs CUDA 12.4, the installed CuPy needs 13.0; update the driver, or install "
     "'gpuforest[cuda12]'": {"driver": 12040},
     "it runs CUDA 11.8, the installed CuPy needs 13.0; update the driver": {"driver": 11080},
-    "it runs CUDA 13.0": {"allocate": CUDARuntimeError("cudaErrorInsufficientDriver: version")},
-    "no memory left: 1,000 of 2,000 bytes are free": {"allocate": fake_cupy.OutOfMemoryError()},
-    "no memory left": {"allocate": CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")},
-    "CUDA does not start: cudaErrorUnknown: a b": {
-        "allocate": CUDARuntimeError("cudaErrorUnknown: a\nb")
-    },
-    "CUDA does not start: Failed to find CUDA headers.": {
-        "allocate": RuntimeError("Failed to find CUDA headers. Please install")
-    },
-}
+    **{message: {"allocate": error} for message, error in {
+        "it runs CUDA 13.0": CUDARuntimeError("cudaErrorInsufficientDriver: version"),
+        "no memory left: 1,000 of 2,000 bytes are free": fake_cupy.OutOfMemoryError(),
+        "no memory left": CUDARuntimeError("cudaErrorMemoryAllocation: out of memory"),
+        "CUDA does not start: cudaErrorUnknown: a b": CUDARuntimeError("cudaErrorUnknown: a\nb"),
+        "CUDA does not start: Failed to find CUDA headers.":
+            RuntimeError("Failed to find CUDA headers. Please install"),
+    }.items()},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", BROKEN)

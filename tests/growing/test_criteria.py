@@ -178,12 +178,11 @@ def some_classes():
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"min_impurity_decrease": 0.01},
-        {"ccp_alpha": 0.02},
+        {"min_impurity_decrease": 0.01}, {"ccp_alpha": 0.02},
         {"max_leaf_nodes": 6, "min_samples_leaf": 3},
         {"categorical_features": [0, 2], "bootstrap": False, "max_features": None},
     ],
-)
+)  # fmt: skip
 def test_a_criterion_from_elsewhere_grows_forests(parameters, monkeypatch, caplog):
     """Twice the Gini score, with half the unit, gives the forest of the Gini impurity."""
     monkeypatch.setitem(criteria.CRITERIA, "twice", TWICE)

@@ -1,7 +1,6 @@
 """Participants that are threads, to try what participants on workers do."""
 
-import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 
 import numpy as np
@@ -39,18 +38,13 @@ def by_threads(size, work):
     """What `work(communicator)` returns or raises for each participant, and these."""
     queues = [[SimpleQueue() for _ in range(size)] for _ in range(size)]
     participants = [Queues(rank, queues) for rank in range(size)]
-    results = [None] * size
 
-    def run(rank):
+    def run(participant):
         try:
-            results[rank] = work(participants[rank])
+            return work(participant)
         except BaseException as error:
-            results[rank] = error
-            participants[rank].fail()
+            participant.fail()
+            return error
 
-    workers = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    return results, participants
+    with ThreadPoolExecutor(size) as threads:
+        return list(threads.map(run, participants, timeout=60)), participants
