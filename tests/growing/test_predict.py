@@ -1,6 +1,5 @@
 """Prediction: every layout and dtype, the same way as in training, in bounded memory."""
 
-import pickle
 import tracemalloc
 from dataclasses import replace
 
@@ -10,10 +9,7 @@ from sklearn.datasets import load_digits, load_iris
 
 import gpuforest as gf
 from gpuforest.backends.registry import get_backend
-from gpuforest.core.bins import BinEdges
-from gpuforest.core.forest import Forest, check_forest
-from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, pack_splits
-from gpuforest.core.target import TargetCoding
+from gpuforest.core.forest import check_forest
 from gpuforest.data.validation import learn_table
 from gpuforest.growing import edges as binning
 from gpuforest.growing.edges import bin_matrix, fit_edges
@@ -83,52 +79,17 @@ def test_checking_copies_no_array(order, dtype):
     assert peak < X.nbytes / 2
 
 
-def two_trees(combine):
-    """x <= 1.5: 1, else 10; and a root alone, 0.25."""
-    split = pack_splits(np, np.array([0]), np.array([0]), np.array([False]))[0]
-    nodes = [int(split) + (1 << CHILD_SHIFT), LEAF_WORD, LEAF_WORD + 1, LEAF_WORD + 2]
-    return Forest(
-        nodes=np.array(nodes, np.uint64),
-        tree_offsets=np.array([0, 3, 4]),
-        leaf_sums=np.array([[1, 4], [1, 4], [2, 8]]),
-        edges=BinEdges(np.array([1.5]), np.array([0, 1]), np.zeros(1, np.uint8)),
-        coding=TargetCoding(None, np.zeros(1), 1.0),
-        seed=0,
-        leaf_values=np.array([[1.0], [10.0], [0.25]]),
-        combine=combine,
-    )
-
-
-@pytest.mark.parametrize(
-    ("combine", "expected"), [("sum", [1.25, 10.25]), ("mean", [0.625, 5.125])]
-)
-def test_a_forest_says_how_its_trees_combine(backend, combine, expected, tmp_path):
-    X, forest = np.array([[1.0], [2.0]]), two_trees(combine)
-    model = gf.RandomForestRegressor(2, random_state=0, backend=backend).fit(X, [0.0, 1.0])
-    assert np.array_equal(model.predict(X), predict(model.forest_, X, get_backend(backend))[:, 0])
-    model.forest_ = forest
-    assert model.predict(X).tolist() == expected
-    values = [tree.tree_.value[tree.apply(X), 0, 0].tolist() for tree in model.estimators_]
-    assert values == [[1.0, 10.0], [0.25, 0.25]]
-    if combine == "sum":  # of boosting alone, whose trees begin at a baseline
-        with pytest.raises(gf.ModelFormatError, match="a sum of trees that are not boosted"):
-            check_forest(forest)
-        return
+def test_forests_that_do_not_combine_are_refused():
+    X = np.arange(20.0)[:, None]
+    model = gf.RandomForestRegressor(2, criterion="absolute_error", random_state=0, backend="numpy")
+    forest = model.fit(X, X[:, 0] ** 2).forest_
+    values = forest.leaf_values
     check_forest(forest)
-    model.save(tmp_path / "model")
-    for again in (pickle.loads(pickle.dumps(model)), gf.load(tmp_path / "model")):
-        assert again.set_params(backend=backend).predict(X).tolist() == expected
-        assert again.forest_.combine == combine
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"combine": "product"}, {"combine": "votes"}, {"combine": None},  # votes are of classes
-        *({"leaf_values": a} for a in (np.zeros((2, 1)), np.zeros(3), np.full((3, 1), np.nan))),
-        {"leaf_values": np.zeros((3, 1), np.float32)},
-    ],
-)  # fmt: skip
-def test_forests_that_do_not_combine_are_refused(changes):
-    with pytest.raises(gf.ModelFormatError):
-        check_forest(replace(two_trees("mean"), **changes))
+    for wrong in (values[:-1], values[:, 0], values * np.nan, values.astype(np.float32)):
+        with pytest.raises(gf.ModelFormatError):
+            check_forest(replace(forest, leaf_values=wrong))
+    for combine in ("product", "votes", None):  # votes are of classes
+        with pytest.raises(gf.ModelFormatError):
+            check_forest(replace(forest, combine=combine))
+    with pytest.raises(gf.ModelFormatError, match="a sum of trees that are not boosted"):
+        check_forest(replace(forest, combine="sum"))

@@ -9,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
 from gpuforest.core.target import SUM_BITS, TargetCoding
-from gpuforest.growing.targets import (
-    encode_classes,
-    encode_moments,
-    encode_several,
-    integer_weights,
-)
+from gpuforest.growing.targets import encode_moments, integer_weights
 
 numbers = st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=20)
 
@@ -27,19 +21,11 @@ def test_whole_numbers_are_exact_moments():
     coding, moments = encode_moments(y, 10)
     assert moments.dtype == np.int64
     assert np.array_equal(moments / coding.scale + coding.centre, y)
-
-
-def test_one_value_is_its_own_centre():
+    # one value is its own centre; without a centre zero stays zero
     coding, moments = encode_moments(np.full((3, 1), 0.1), 3)
-    assert (coding.centre[0], coding.scale) == (0.1, 1.0)
-    assert not moments.any()
-
-
-def test_without_a_centre_zero_stays_zero():
+    assert (coding.centre[0], coding.scale, moments.any()) == (0.1, 1.0, False)
     coding, moments = encode_moments(np.array([[0.0], [3.0]]), 4, centred=False)
-    assert coding.centre[0] == 0
-    assert moments[0, 0] == 0
-    assert moments[1, 0] == 3 * coding.scale
+    assert (coding.centre[0], *moments[:, 0]) == (0, 0, 3 * coding.scale)
 
 
 @given(numbers, st.integers(1, MAX_TOTAL_WEIGHT), st.booleans())
@@ -86,31 +72,6 @@ def test_a_heavier_bag_leaves_fewer_bits():
     # the moments of 0 and 1 lie half a scale around 0.5. They have 52 bits, exact in a float64,
     # and 62 less those of the weight, which are 1, 11, 21 and 31
     assert [math.log2(s) for s in scales] == [52, 51, 41, 31]
-
-
-def test_class_codes_are_channels():
-    coding, y = encode_classes(np.array([2, 0, 1], np.int64), np.array(["a", "b", "c"]))
-    assert y.dtype == np.int32
-    assert y.tolist() == [[2], [0], [1]]
-    assert (coding.is_classes, coding.n_outputs, coding.n_channels, coding.n_values) == (
-        True, 1, 3, 3,
-    )  # fmt: skip
-    assert coding.values(np.array([[1, 0, 3], [2, 2, 0]])).tolist() == [
-        [0.25, 0, 0.75],
-        [0.5, 0.5, 0],
-    ]
-
-
-def test_classes_of_several_outputs_are_moments_of_zero_and_one():
-    classes = [np.array(["x", "y"]), np.arange(3)]
-    codes = [np.array([0, 1, 1]), np.array([2, 0, 1])]
-    coding, y = encode_several(codes, classes, NumpyBackend())
-    assert y.tolist() == [[1, 0, 0, 0, 1], [0, 1, 1, 0, 0], [0, 1, 0, 1, 0]]
-    assert (coding.n_outputs, coding.n_channels, coding.n_values) == (2, 6, 5)
-    # a leaf of three rows: the weight, then how many rows have each class
-    sums = np.array([[3, 1, 2, 1, 1, 1]])
-    assert [part.tolist() for part in coding.split(sums)] == [[[1, 2]], [[1, 1, 1]]]
-    assert np.array_equal(coding.values(sums), sums[:, 1:] / 3)
 
 
 def test_other_means_are_predicted_where_they_differ():
