@@ -50,9 +50,6 @@ def order(request):
         yield
 
 
-# what it refuses
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -122,9 +119,6 @@ def test_what_is_forbidden_is_noticed(order, name):
     assert np.array_equal(y, np.arange(1, 129))
 
 
-# what it shows
-
-
 @pytest.mark.skipif(default_kind() == "tsan", reason="ThreadSanitizer ends the program")
 def test_a_missing_barrier_shows_in_some_order():
     wrong = 0
@@ -146,9 +140,6 @@ def test_what_cuda_leaves_undefined_is_garbage(order):
     assert (y[1] == np.where(np.arange(64) & 16, 1, 0xCDCDCDCD)).all()
 
 
-# what is built
-
-
 def test_a_text_is_built_once_for_each_text_of_its_headers(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "cache", lambda: tmp_path)
     with ThreadPoolExecutor(3) as pool:
@@ -161,9 +152,6 @@ def test_a_text_is_built_once_for_each_text_of_its_headers(tmp_path, monkeypatch
         options, y = (f"-I{tmp_path}", "-DTYPE=short", "--std=c++17"), np.zeros(1, np.int16)
         EmulatedModule(text, options).get_function("put")((1,), (1,), (y,))
         assert y[0] == one
-
-
-# what sanitizers say
 
 
 def make(mistake):

@@ -52,9 +52,6 @@ def why_not() -> str | None:
     return None
 
 
-# launches
-
-
 class DeviceArray:
     """Numba's view of a stand-in for a CuPy array."""
 
@@ -122,9 +119,6 @@ def test_a_launch_over_no_elements_is_none(backend):
     assert not hasattr(kernel, "arguments")
 
 
-# errors
-
-
 def test_what_is_lacking_is_named(monkeypatch):
     from gpuforest.backends import numba_cuda
 
@@ -149,9 +143,6 @@ def test_the_simulator_without_the_variable_that_turns_the_compiler_off():
     found = run(["-c", script], NUMBA_ENABLE_CUDASIM="1", NUMBA_DISABLE_JIT="0")
     assert "BackendError" in found.stderr
     assert "NUMBA_DISABLE_JIT=1" in found.stderr
-
-
-# PTX
 
 
 @pytest.fixture

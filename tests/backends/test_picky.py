@@ -23,9 +23,6 @@ def array(*values, dtype=np.int64):
     return Array(np.array(values, dtype))
 
 
-# the package
-
-
 @emulated
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @given(task=(tasks() | category_tasks()).map(few_builds), deep=st.sampled_from([None, 0, 5, 40]))
@@ -109,9 +106,6 @@ def test_data_that_lie_on_the_device():
     _, moments = encode_moments(y, 300)
     _, there = encode_moments(backend.asarray(y), 300, backend=backend)
     assert np.array_equal(moments, backend.asnumpy(there))
-
-
-# the rules
 
 
 @pytest.mark.parametrize(

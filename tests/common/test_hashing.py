@@ -38,8 +38,6 @@ def orders(keys: np.ndarray, n: int) -> np.ndarray:
     return permute(xp, keys[:, None], np.arange(n, dtype=np.uint64)[None], n)
 
 
-# known answers
-
 SPLITMIX_1234567 = [
     6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431,
     16408922859458223821,

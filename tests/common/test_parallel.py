@@ -40,8 +40,6 @@ def test_threads_end_soon_after_their_call():
     assert ended_soon(before)
 
 
-# interrupts
-
 LONG_FITS = """
 import os, signal, sys, threading, time
 import numpy as np

@@ -222,9 +222,6 @@ def test_the_worked_example():
     assert edges(np.array([0, 1, 2, 3, 19], np.float32), None, 4).tolist() == [0.5, 2.5, 11.0]
 
 
-# compiled, and on a device
-
-
 class Host:
     """The compiled CPU backend, asked for as a device's is."""
 

@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import GROWERS, column, seeds, some_task, split_of
 
-from gpuforest.backends import base, numba, numpy
+from gpuforest.backends import base, numba, numpy, slots
+from gpuforest.backends.slots import distinct_rows
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest
 from gpuforest.growing import assemble, predict
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.bags import draw_bags
-
-# invariances
 
 
 @given(seeds)
@@ -182,3 +181,20 @@ def test_equal_moments_are_their_mean(engine):
     again = engine.totals(training, rows, ones, begin, begin + 2, sums)
     assert again[0] is sums
     assert again[1].tolist() == [True, False, False]
+
+
+@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))
+def test_distinct_rows_are_there_once_in_one_order(rows):
+    sums = np.array(rows)
+    table, number = distinct_rows([sums[:4], sums[4:]])
+    assert np.array_equal(table[number], sums)
+    assert len(np.unique(table, axis=0)) == len(table)
+    again, _ = distinct_rows([sums[::-1]])
+    assert np.array_equal(again, table)  # whatever the order of the rows
+
+
+def test_rows_of_one_key_are_told_apart(monkeypatch):
+    monkeypatch.setattr(slots, "row_keys", lambda sums: np.zeros(len(sums), np.uint64))
+    table, number = distinct_rows([np.array([[2, 1], [0, 3], [2, 1], [2, 0]])])
+    assert table.tolist() == [[0, 3], [2, 0], [2, 1]]
+    assert number.tolist() == [2, 0, 2, 1]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from laws import column, seeds
 
-from gpuforest.backends import base, slots
+from gpuforest.backends import base
 from gpuforest.backends.cuda.nodes import CudaNodes
 from gpuforest.backends.slots import distinct_rows, row_keys
 from gpuforest.core import criteria
@@ -21,7 +21,7 @@ from gpuforest.core.rules import Rules
 
 MANY = st.sampled_from([1, 2, 7, 256, 257, 2048, 2049, 9000])
 
-needs_kernels = pytest.mark.skipif(available() is not None, reason=str(available()))
+pytestmark = pytest.mark.skipif(available() is not None, reason=str(available()))
 
 
 def some_slots(rng: np.random.Generator, S: int, C: int) -> Frontier:
@@ -59,7 +59,6 @@ def assert_same(a: Frontier, b: Frontier) -> None:
         assert x is None or isinstance(x, int) or x.dtype == y.dtype, field.name
 
 
-@needs_kernels
 @given(seeds, MANY, st.integers(1, 9), st.integers(0, 9), st.booleans(), st.booleans())
 def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles):
     rng = np.random.default_rng(seed)
@@ -82,7 +81,6 @@ def test_kernels_sort_slots_alike(seed, S, C, deep_rows, deep_trees, large_tiles
     assert np.array_equal(tiles.first, other.first)
 
 
-@needs_kernels
 @given(seeds, MANY, st.sampled_from(["gini", "squared_error"]))
 def test_kernels_make_children_alike(seed, S, criterion):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -96,7 +94,6 @@ def test_kernels_make_children_alike(seed, S, criterion):
         assert_same(expected, backend.nodes.children(backend, training, wide, splits, moved))
 
 
-@needs_kernels
 @given(seeds)
 def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -127,7 +124,6 @@ def test_rows_of_several_tiles_are_compared_with_the_mean_below(seed):
     assert found.constant.any()
 
 
-@needs_kernels
 @given(seeds, st.integers(1, 300), st.sampled_from(["gini", "squared_error"]))
 def test_kernels_make_roots_alike(seed, T, criterion):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -147,7 +143,6 @@ def test_kernels_make_roots_alike(seed, T, criterion):
         assert_same(*same)
 
 
-@needs_kernels
 @given(seeds, st.lists(st.sampled_from([0, 1, 5, 700]), min_size=1, max_size=12))
 def test_kernels_join_slots_alike(seed, sizes):
     rng, backend = np.random.default_rng(seed), EmulatedBackend()
@@ -156,24 +151,6 @@ def test_kernels_join_slots_alike(seed, sizes):
     assert_same(base.Nodes().join(*arguments), backend.nodes.join(*arguments))
 
 
-@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))
-def test_distinct_rows_are_there_once_in_one_order(rows):
-    sums = np.array(rows)
-    table, number = distinct_rows([sums[:4], sums[4:]])
-    assert np.array_equal(table[number], sums)
-    assert len(np.unique(table, axis=0)) == len(table)
-    again, _ = distinct_rows([sums[::-1]])
-    assert np.array_equal(again, table)  # whatever the order of the rows
-
-
-def test_rows_of_one_key_are_told_apart(monkeypatch):
-    monkeypatch.setattr(slots, "row_keys", lambda sums: np.zeros(len(sums), np.uint64))
-    table, number = distinct_rows([np.array([[2, 1], [0, 3], [2, 1], [2, 0]])])
-    assert table.tolist() == [[0, 3], [2, 0], [2, 1]]
-    assert number.tolist() == [2, 0, 2, 1]
-
-
-@needs_kernels
 @given(seeds, st.sampled_from([1, 2, 257, 2048, 2049, 7000]), st.integers(1, 9))
 def test_kernels_find_the_same_rows(seed, V, C):
     rng = np.random.default_rng(seed)
@@ -187,7 +164,6 @@ def test_kernels_find_the_same_rows(seed, V, C):
         assert np.array_equal(a, b)
 
 
-@needs_kernels
 def test_kernels_tell_rows_of_one_key_apart():
     class OneKey(CudaNodes):
         def row_keys(self, backend, sums):

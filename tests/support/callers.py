@@ -57,9 +57,6 @@ def predict(job: Job) -> str:
     return digest(job[0], job[1])
 
 
-# ways to call a function of every item
-
-
 def with_joblib(backend: str, function: Callable[[Job], str], items: list[Job]) -> list[str]:
     # beyond a few bytes, loky's children read X from a file that they may not write to
     parallel = Parallel(n_jobs=2, backend=backend, max_nbytes=100)
@@ -92,9 +89,6 @@ def in_children_forked_while_threads_fit(
             thread.join()
     assert found == found[:1] * len(found)
     return found[0]
-
-
-# scikit-learn's own
 
 
 def search(n_jobs: int) -> list[float]:

@@ -128,9 +128,6 @@ def is_of(refusal: capabilities.Refusal, kind: Any) -> bool:
     return of_labels and FAMILY[kind] in refusal.families.split()
 
 
-# rows
-
-
 class Rows(NamedTuple):
     X: Any
     y: Any = None
@@ -206,8 +203,6 @@ def repeated(rows: Rows, times: np.ndarray) -> Rows:
     X = rows.X.iloc[again] if isinstance(rows.X, pd.DataFrame) else rows.X[again]
     return Rows(X, rows.y[again])
 
-
-# fits
 
 SMALL: dict[str, dict[str, Any]] = {
     **{name: {"n_estimators": 4, "max_depth": 6} for name in ("forests", "quantiles", "survival")},
@@ -337,9 +332,6 @@ def binned(model: Any, rows: Rows) -> Rows:
     y = rows.y if np.ndim(rows.y) == 2 else None
     rows = rows if y is None else rows._replace(y=None)
     return Rows(gf.BinnedData.from_blocks(parts_of(rows), random_state=0, **wanted), y)
-
-
-# the page
 
 
 def tables() -> Iterator[str]:
