@@ -53,19 +53,16 @@ def order(request):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((Y, Y), "2 arguments, not 3"),
+        ((Y, Y), "2 arguments, not 3"), ((Y, READ_ONLY, 1), "argument 1 is a read-only array"),
         ((Y[::2], Y, 1), "argument 0 is an array that is not C-contiguous"),
         ((Y.astype(np.int64), Y, 1), "argument 0 is an array of int64 for pointer to int32"),
-        ((Y, READ_ONLY, 1), "argument 1 is a read-only array"),
-        ((Y, 5, 1), "int for pointer"),
         ((Y, np.frombuffer(bytearray(9), np.int32, 2, 1), 1), "not aligned"),
-        ((Y, Y, np.int64(1)), "argument 2 is int64 for int32"),
-        ((Y, Y, 1.0), "float for int32"),
-        ((Y, Y, Y), "ndarray for int32"),
+        ((Y, 5, 1), "int for pointer"), ((Y, Y, np.int64(1)), "argument 2 is int64 for int32"),
+        ((Y, Y, 1.0), "float for int32"), ((Y, Y, Y), "ndarray for int32"),
         ((Y, Y, 2**31), "2147483648 does not fit int32"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)
+)  # fmt: skip
 def test_arguments_that_do_not_fit(args, message):
     with pytest.raises(TypeError, match=f"^scan: .*{message}"):
         run("scan", (1,), (32,), args)

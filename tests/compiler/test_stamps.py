@@ -38,27 +38,23 @@ SUBTREES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("path", "stale"),
-    [
-        ("kernels/encode/numba.py", {"kernels.encode."}),
-        ("kernels/edges/numpy.py", {"kernels.edges."}),  # its constants
-        ("kernels/grow_subtrees/cuts.py", SUBTREES),
-        ("kernels/sets/numba.py", {*SUBTREES, "kernels.best_split.", "kernels.boosted_tree."}),
-        ("kernels/shared/numba.py", SHARED),
-        ("common/elementary.py", {"kernels.gradients."}),
-        ("core/terms.py", {"splits.oblique.", "kernels.traverse.oblique."}),
-        ("core/criteria.py", SHARED),
-        ("compiler/compile.py", EVERY),
-        ("compiler/intrinsics.py", EVERY),
-        ("compiler/types.py", EVERY),
-        ("compiler/code.py", set()),
-        ("kernels/traverse/numpy.py", set()),
-        ("kernels/shared/structs.py", set()),
-        ("common/parallel.py", set()),
-        ("growing/grow.py", set()),
-    ],
-)
+STALE = {
+    "kernels/encode/numba.py": {"kernels.encode."},
+    "kernels/edges/numpy.py": {"kernels.edges."},  # its constants
+    "kernels/grow_subtrees/cuts.py": SUBTREES,
+    "kernels/sets/numba.py": {*SUBTREES, "kernels.best_split.", "kernels.boosted_tree."},
+    "common/elementary.py": {"kernels.gradients."},
+    "core/terms.py": {"splits.oblique.", "kernels.traverse.oblique."},
+    **dict.fromkeys(("kernels/shared/numba.py", "core/criteria.py"), SHARED),
+    **{f"compiler/{name}.py": EVERY for name in ("compile", "intrinsics", "types")},
+}  # fmt: skip
+FRESH = (
+    "compiler/code.py", "kernels/traverse/numpy.py", "kernels/shared/structs.py",
+    "common/parallel.py", "growing/grow.py",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "stale"), [*STALE.items(), *((path, set()) for path in FRESH)])
 def test_an_edit_makes_the_kernels_stale_that_could_change(copied, path, stale):
     before = all_stamps()
     with (copied / path).open("a") as file:

@@ -124,37 +124,26 @@ def key_that_draws(way, ways, missing_left):
     return int(keys[np.argmax(fits)])
 
 
-@pytest.mark.parametrize("way", range(4))
-def test_a_random_cut_lies_where_it_was_drawn(engine, way):
-    # bins 1, 2 and 5 hold rows: behind bin 1, 2, 3 or 4, each as likely
-    counts = {1: (3, 0), 2: (0, 2), 5: (0, 1)}
-    found = cut(engine, counts, key_that_draws(way, 4, False), random=True)
-    if way == 0:
-        assert found == (3 + 3, 1, False, [3, 0])
-    else:
-        assert found == ((9 + 4) / 5 + 1, 1 + way, True, [3, 2])  # the heavier side is left
-
-
-@pytest.mark.parametrize("side", [False, True])
-def test_a_random_cut_sends_missing_values_to_a_random_side(engine, side):
-    counts = {1: (3, 0), 2: (0, 2), 7: (1, 0)}
-    found = cut(engine, counts, key_that_draws(0, 1, side), random=True)
-    assert found == ((4 + 2, 1, True, [4, 0]) if side else (3 + 5 / 3, 1, False, [3, 0]))
-
-
-@pytest.mark.parametrize("side", [False, True])
-def test_one_value_is_cut_from_missing_ones_whatever_is_drawn(engine, side):
-    counts = {2: (3, 0), 7: (1, 1)}
-    found = cut(engine, counts, key_that_draws(0, 1, side), random=True)
-    assert found == (3 + 1, 6, False, [3, 0])
-
-
-def test_a_random_cut_that_is_not_allowed_is_none(engine):
-    counts = {0: (1, 0), 3: (0, 4)}
+def test_random_cuts_by_hand(engine):
+    # bins 1, 2 and 5 hold rows: behind bin 1, 2, 3 or 4, each as likely; the heavier side is left
+    expected = [(3 + 3, 1, False, [3, 0])]
+    expected += [((9 + 4) / 5 + 1, 1 + way, True, [3, 2]) for way in (1, 2, 3)]
+    for way in range(4):
+        key = key_that_draws(way, 4, False)
+        found = cut(engine, {1: (3, 0), 2: (0, 2), 5: (0, 1)}, key, random=True)
+        assert found == expected[way]
+    # missing values go to a random side, but one value is cut from them whatever is drawn
+    for side in (False, True):
+        key = key_that_draws(0, 1, side)
+        found = cut(engine, {1: (3, 0), 2: (0, 2), 7: (1, 0)}, key, random=True)
+        assert found == ((4 + 2, 1, True, [4, 0]) if side else (3 + 5 / 3, 1, False, [3, 0]))
+        found = cut(engine, {2: (3, 0), 7: (1, 1)}, key, random=True)
+        assert found == (3 + 1, 6, False, [3, 0])
+    # one that is not allowed is none
     for way in range(3):
         key = key_that_draws(way, 3, False)
-        assert cut(engine, counts, key, random=True)[1] == way
-        assert cut(engine, counts, key, random=True, min_weight_leaf=2) is None
+        assert cut(engine, {0: (1, 0), 3: (0, 4)}, key, random=True)[1] == way
+        assert cut(engine, {0: (1, 0), 3: (0, 4)}, key, random=True, min_weight_leaf=2) is None
 
 
 def test_least_weight_by_hand(engine):

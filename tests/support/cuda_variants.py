@@ -26,22 +26,13 @@ VALUES = {
 }  # fmt: skip
 SWITCHES = ("ALL_FENCE", "PAD", "TURNED")  # benchmarks set them, to compare
 MACROS = {
-    "bag": (),
-    "boosted_tree": ("CODE", "WORDS"),
-    "best_split": ("CRITERION", "SPECIAL"),
-    "edges": ("VALUE",),
-    "encode": ("VALUE", "CODE"),
-    "gradients": (),
+    "bag": (), "gradients": (), "leaf_rows": (), "slots": (),
+    "best_split": ("CRITERION", "SPECIAL"), "boosted_tree": ("CODE", "WORDS"),
+    "edges": ("VALUE",), "encode": ("VALUE", "CODE"), "level": ("CODE", "LABELS"),
     "grow_subtrees": ("CODE", "CRITERION", "TARGET", "SPECIAL", "BLOCKS", "SETS", "SUMS"),
-    "histogram": ("CODE", "LABELS", "TARGET", "KEPT"),
-    "level": ("CODE", "LABELS"),
-    "partition": ("CODE", "SETS", "KEPT"),
-    "project": ("CODE",),
-    "slots": (),
-    "totals": ("LABELS", "TARGET"),
-    "traverse": ("CODE", "SETS", "SUMS"),
-    "leaf_rows": (),
-}
+    "histogram": ("CODE", "LABELS", "TARGET", "KEPT"), "partition": ("CODE", "SETS", "KEPT"),
+    "project": ("CODE",), "totals": ("LABELS", "TARGET"), "traverse": ("CODE", "SETS", "SUMS"),
+}  # fmt: skip
 
 
 @cache
