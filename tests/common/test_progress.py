@@ -72,14 +72,10 @@ def printed(capsys):
     return re.sub(r"\d+\.\d+ s", "S", out.replace("gpuforest: ", "")).splitlines()
 
 
-@pytest.mark.parametrize(
-    ("verbose", "lines"),
-    [
-        (0, []),
-        (1, ["bin, S", "grow, S"]),
-        (2, ["bin, 2 of 2", "bin, S", "grow, 3 of 4", "grow, S"]),
-    ],
-)
+PRINTED = [[], ["bin, S", "grow, S"], ["bin, 2 of 2", "bin, S", "grow, 3 of 4", "grow, S"]]
+
+
+@pytest.mark.parametrize(("verbose", "lines"), [*enumerate(PRINTED)])
 def test_stages_are_printed_once_with_their_seconds(verbose, lines, capsys):
     with printing(verbose):
         work()

@@ -177,10 +177,8 @@ def test_a_bagging_takes_the_limit_of_its_tree(backend):
         bagging.fit(X, y)
     tree.set_params(memory_limit=10**9)
     limited = bagging.fit(X, y)
-    tree = gpuforest.DecisionTreeRegressor(backend=backend)
-    assert same_forest(
-        gpuforest.BaggingRegressor(tree, 3, random_state=0).fit(X, y).forest_, limited.forest_
-    )
+    free = bagging.set_params(estimator=gpuforest.DecisionTreeRegressor(backend=backend))
+    assert same_forest(clone(free).fit(X, y).forest_, limited.forest_)
 
 
 def test_the_error_says_what_is_needed_and_what_to_change():

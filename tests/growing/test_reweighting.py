@@ -39,14 +39,13 @@ def test_a_round_of_samme():
     assert (weight, factors.tolist()) == (math.log(2), [2, 2, 1, 1])
 
 
-@pytest.mark.parametrize(
-    ("loss", "lost"),
-    [
-        ("linear", [0, 0, 0.5, 1]),
-        ("square", [0, 0, 0.25, 1]),
-        ("exponential", [0, 0, 1 - math.exp(-0.5), 1 - math.exp(-1)]),
-    ],
-)
+LOST = {
+    "linear": [0, 0, 0.5, 1], "square": [0, 0, 0.25, 1],
+    "exponential": [0, 0, 1 - math.exp(-0.5), 1 - math.exp(-1)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("loss", "lost"), LOST.items())
 def test_a_round_of_r2(loss, lost):
     weight, found, factors = r2(np.array([0.0, 0.0, 2.0, 4.0]), QUARTERS, loss, 0.5)
     error = sum(lost) / 4

@@ -2,7 +2,6 @@
 
     python tests/support/record.py            # what differs from the record on Numba
     python tests/support/record.py --all      # on every backend that a case names
-    python tests/support/record.py --quick    # on Numba, and some of them on other backends
     python tests/support/record.py --write    # writes it anew
 
 The exit status is 1 where something differs. record_cases.py has the cases, which are fits with
@@ -105,11 +104,7 @@ def grown(case: Case, backend: str) -> str:
 def chosen(arguments: list[str]) -> list[tuple[Case, str]]:
     """Cases and where they are to be grown."""
     found = [(case, backend) for case in cases() for backend in case.backends]
-    if "--all" in arguments:
-        return found
-    on = {b: [pair for pair in found if pair[1] == b] for b in ("numba", "numpy", "emulated")}
-    others = on["numpy"][::3] + on["emulated"][::3] if "--quick" in arguments else []
-    return on["numba"] + others
+    return [pair for pair in found if "--all" in arguments or pair[1] == "numba"]
 
 
 def write() -> None:
