@@ -100,7 +100,7 @@ def test_missing_values_never_seen_go_to_the_heavier_side(grower):
 SEVEN = Task(np.arange(7.0)[:, None], np.arange(7) % 2)
 
 
-def cut(engine, counts, key=0, **rules):
+def cut(engine, counts, key=0, bounds=None, **rules):
     """The split of one slot whose bins hold these classes: (score, bin, missing left, left)."""
     task = SEVEN.but(**rules)
     training = task.training(engine)
@@ -109,6 +109,8 @@ def cut(engine, counts, key=0, **rules):
         hist[0, 0, code] = classes
     slot = roots(training, engine, 0, 1)  # whose histogram is another
     slot = replace(slot, key=np.array([key], np.uint64), sums=hist.sum(axis=(1, 2)))
+    if bounds is not None:
+        slot = replace(slot, bounds=np.array([bounds], float))
     found = engine.best_split(training, slot, hist, np.array([[0]], np.int32), np.array([1]))
     if found.feature[0] < 0:
         assert found.score[0] == -np.inf
@@ -156,3 +158,19 @@ def test_least_weight_by_hand(engine):
     counts = {0: (1, 0), 1: (0, 2), 2: (1, 2)}
     assert cut(engine, counts) == (1 + 17 / 5, 0, False, [1, 0])
     assert cut(engine, counts, min_weight_leaf=2) == (5 / 3 + 5 / 3, 1, False, [1, 2])
+
+
+def test_monotonic_signs_by_hand(engine):
+    # the second class's share: behind bin 0 1 and 3/5, behind bin 1 1/2 and 1
+    counts = {0: (0, 2), 1: (2, 0), 2: (0, 3)}
+    best, falling = (2 + 3, 1, True, [2, 2]), (2 + 13 / 5, 0, False, [0, 2])
+    wide = (-np.inf, np.inf)
+    assert cut(engine, counts, bounds=wide, signs=(1,)) == best
+    assert cut(engine, counts, bounds=wide, signs=(-1,)) == falling
+    assert cut(engine, counts, bounds=wide, signs=(0,)) == best
+    # bounds hold for features that have a sign, and touch
+    assert cut(engine, counts, bounds=(0.5, 1), signs=(1,)) == best
+    assert cut(engine, counts, bounds=(0.55, 1), signs=(-1,)) == falling
+    assert cut(engine, counts, bounds=(0.55, 1), signs=(1,)) is None
+    assert cut(engine, counts, bounds=(0, 0.9), signs=(-1,)) is None
+    assert cut(engine, counts, bounds=(0.55, 0.9), signs=(0,)) == best
