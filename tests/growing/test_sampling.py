@@ -14,7 +14,7 @@ from laws import column
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import Target, TargetCoding
 from gpuforest.core.training import Training
-from gpuforest.growing.bags import cutoff, draw_bags, tree_weights, was_drawn
+from gpuforest.growing.bags import cutoff, draw_bags, drawn_rows, tree_weights, was_drawn
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
 from gpuforest.splits.base import draw_features
@@ -67,6 +67,25 @@ def weights_of(sampling, classes, n_trees, engine):
     target = Target(coding, np.array(classes, np.int32)[:, None])
     rules = Task(column(0), np.zeros(1, int)).rules
     return tree_weights(Training(None, target, sampling, rules, 2), 0, n_trees, engine)
+
+
+def test_groups_are_drawn_whole(engine):
+    """Seed 0 draws group 0 twice and group 2 twice for tree 0, and (1, 2, 1) for tree 1."""
+    assert draw_bags(Sampling(3, 4, None), 0, 0, 2, engine).tolist() == [[2, 0, 2], [1, 2, 1]]
+    weights, groups = np.array([1, 5, 0, 3, 1], np.int32), np.array([1, 0, 2, 2, 0], np.int32)
+    sampling = Sampling(5, 4, None, groups=groups)
+    assert draw_bags(sampling, 0, 0, 2, engine).tolist() == [[0, 2, 2, 2, 2], [2, 1, 1, 1, 1]]
+    assert was_drawn(sampling, 0, 0, 2, engine).tolist() == [[False, *[True] * 4], [True] * 5]
+    assert drawn_rows(sampling, 0, 0, engine).tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
+    weighed = replace(sampling, weights=weights)
+    assert draw_bags(weighed, 0, 0, 2, engine).tolist() == [[0, 10, 0, 6, 2], [2, 5, 0, 3, 1]]
+    # a row without weight is not drawn, but it is out of bag only with its group
+    assert was_drawn(weighed, 0, 0, 1, engine).tolist() == [[False, *[True] * 4]]
+    assert drawn_rows(weighed, 0, 0, engine).tolist() == [1, 1, 3, 3, 4, 4]
+    once = replace(weighed, n_draws=2, distinct=True)
+    for bag in draw_bags(once, 0, 0, 20, engine):
+        assert len(set(groups[np.asarray(bag) > 0])) == 2
+        assert np.array_equal(bag, weights * np.isin(groups, groups[np.asarray(bag) > 0]))
 
 
 def test_likely_rows_of_groups_are_not_exceeded(engine):
