@@ -1,6 +1,7 @@
 """Bags, features and weights of trees: recomputed from the seed, worked by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
