@@ -116,8 +116,9 @@ class DecisionTreeClassifier(_DecisionTreeClassifier):
     min_samples_leaf: int | float; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
     min_impurity_decrease: float; ccp_alpha: float | str; ccp_cv: Any; ccp_rule: str
-    monotonic_cst: Any; categorical_features: Any; min_category_frequency: int
-    categorical_split: str; feature_combinations: float | None; combination_weights: str
+    monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None
+    categorical_features: Any; min_category_frequency: int; categorical_split: str
+    feature_combinations: float | None; combination_weights: str
     class_weight: str | dict[Any, Any] | list[Any] | None
     random_state: int | np.random.RandomState | None; max_bins: int | str; backend: str
     memory_limit: int | str | None
@@ -127,9 +128,10 @@ class DecisionTreeClassifier(_DecisionTreeClassifier):
         min_weight_fraction_leaf: float = 0.0, max_features: int | float | str | None = None,
         max_leaf_nodes: int | None = None, min_impurity_decrease: float = 0.0,
         ccp_alpha: float | str = 0.0, ccp_cv: Any = 10, ccp_rule: str = "min",
-        monotonic_cst: Any = None, categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5, categorical_split: str = "subset",
-        feature_combinations: float | None = None, combination_weights: str = "binary",
+        monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        categorical_split: str = "subset", feature_combinations: float | None = None,
+        combination_weights: str = "binary",
         class_weight: str | dict[Any, Any] | list[Any] | None = None,
         random_state: int | np.random.RandomState | None = None, max_bins: int | str = "auto",
         backend: str = "auto", memory_limit: int | str | None = None,
@@ -140,8 +142,9 @@ class DecisionTreeRegressor(_DecisionTreeRegressor):
     min_samples_leaf: int | float; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
     min_impurity_decrease: float; ccp_alpha: float | str; ccp_cv: Any; ccp_rule: str
-    monotonic_cst: Any; categorical_features: Any; min_category_frequency: int
-    categorical_split: str; feature_combinations: float | None; combination_weights: str
+    monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None
+    categorical_features: Any; min_category_frequency: int; categorical_split: str
+    feature_combinations: float | None; combination_weights: str
     random_state: int | np.random.RandomState | None; max_bins: int | str; backend: str
     memory_limit: int | str | None
     def __init__(
@@ -150,9 +153,11 @@ class DecisionTreeRegressor(_DecisionTreeRegressor):
         min_samples_leaf: int | float = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = None, max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0, ccp_alpha: float | str = 0.0, ccp_cv: Any = 10,
-        ccp_rule: str = "min", monotonic_cst: Any = None, categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5, categorical_split: str = "subset",
-        feature_combinations: float | None = None, combination_weights: str = "binary",
+        ccp_rule: str = "min", monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        categorical_split: str = "subset", feature_combinations: float | None = None,
+        combination_weights: str = "binary",
         random_state: int | np.random.RandomState | None = None, max_bins: int | str = "auto",
         backend: str = "auto", memory_limit: int | str | None = None,
     ) -> None: ...
@@ -184,7 +189,8 @@ class ExtraTreesClassifier(_ExtraTreesClassifier):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any; categorical_features: Any
+    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
@@ -197,6 +203,7 @@ class ExtraTreesClassifier(_ExtraTreesClassifier):
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = "sqrt", max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = False,
@@ -213,7 +220,8 @@ class ExtraTreesQuantileRegressor(_ExtraTreesQuantileRegressor):
     min_samples_split: int | float; min_samples_leaf: int | float | str
     max_samples_leaf: int | float | None; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any; categorical_features: Any
+    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
@@ -227,6 +235,7 @@ class ExtraTreesQuantileRegressor(_ExtraTreesQuantileRegressor):
         max_samples_leaf: int | float | None = None, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = 1.0, max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = False,
@@ -241,7 +250,8 @@ class ExtraTreesRegressor(_ExtraTreesRegressor):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any; categorical_features: Any
+    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
@@ -254,6 +264,7 @@ class ExtraTreesRegressor(_ExtraTreesRegressor):
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = 1.0, max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = False,
@@ -334,7 +345,8 @@ class RandomForestClassifier(_RandomForestClassifier):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any; categorical_features: Any
+    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
@@ -347,6 +359,7 @@ class RandomForestClassifier(_RandomForestClassifier):
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = "sqrt", max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = True,
@@ -363,7 +376,8 @@ class RandomForestQuantileRegressor(_RandomForestQuantileRegressor):
     min_samples_split: int | float; min_samples_leaf: int | float | str
     max_samples_leaf: int | float | None; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any; categorical_features: Any
+    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
@@ -377,12 +391,13 @@ class RandomForestQuantileRegressor(_RandomForestQuantileRegressor):
         max_samples_leaf: int | float | None = None, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = 0.3333333333333333,
         max_leaf_nodes: int | None = None, min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0, monotonic_cst: Any = None, categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5, categorical_split: str = "subset",
-        feature_combinations: float | None = None, combination_weights: str = "binary",
-        bootstrap: bool = True, max_samples: float | int | None = None,
-        oob_score: bool | Callable[..., float] = False, unbiased_importances: bool = False,
-        oob_tol: float = 0.005, max_estimators: int = 1000,
+        ccp_alpha: float = 0.0, monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        categorical_split: str = "subset", feature_combinations: float | None = None,
+        combination_weights: str = "binary", bootstrap: bool = True,
+        max_samples: float | int | None = None, oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False, oob_tol: float = 0.005, max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None, warm_start: bool = False,
         n_jobs: int | None = None, verbose: int = 0, max_bins: int | str = "auto",
         backend: str = "auto", memory_limit: int | str | None = None,
@@ -392,7 +407,8 @@ class RandomForestRegressor(_RandomForestRegressor):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any; categorical_features: Any
+    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
@@ -405,12 +421,13 @@ class RandomForestRegressor(_RandomForestRegressor):
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = 0.3333333333333333,
         max_leaf_nodes: int | None = None, min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0, monotonic_cst: Any = None, categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5, categorical_split: str = "subset",
-        feature_combinations: float | None = None, combination_weights: str = "binary",
-        bootstrap: bool = True, max_samples: float | int | None = None,
-        oob_score: bool | Callable[..., float] = False, unbiased_importances: bool = False,
-        oob_tol: float = 0.005, max_estimators: int = 1000,
+        ccp_alpha: float = 0.0, monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        categorical_split: str = "subset", feature_combinations: float | None = None,
+        combination_weights: str = "binary", bootstrap: bool = True,
+        max_samples: float | int | None = None, oob_score: bool | Callable[..., float] = False,
+        unbiased_importances: bool = False, oob_tol: float = 0.005, max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None, warm_start: bool = False,
         n_jobs: int | None = None, verbose: int = 0, max_bins: int | str = "auto",
         backend: str = "auto", memory_limit: int | str | None = None,

@@ -24,6 +24,7 @@ TITLES = {  # of each family, for messages
     "multiway": "multiway splits",
     "absolute": "splits by absolute errors",
     "logrank": "log-rank splits",
+    "interactions": "interaction constraints",
     "explanations": "explanations and quantiles",
 }
 FOLDERS = {  # of kernels that not all trees need
@@ -34,6 +35,7 @@ FOLDERS = {  # of kernels that not all trees need
     "kernels.project.": "oblique",
     "splits.multiway.": "multiway",
     "splits.absolute.": "absolute", "splits.logrank.": "logrank",
+    "splits.interactions.": "interactions",
     "explain.": "explanations",
 }  # fmt: skip
 

@@ -32,6 +32,8 @@ class Rules:
     multiway: bool = False  # whether categorical features have a branch for each category
     # mean number of features in the combinations that are tried; 0: features are tried alone
     combined: float = 0.0
+    # sets of features that may meet on a path; empty: all may
+    interactions: tuple[tuple[int, ...], ...] = ()
     heaviest: int = 1  # the greatest weight of a feature in a combination
 
     @property

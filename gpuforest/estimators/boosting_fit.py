@@ -20,7 +20,12 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators import capabilities, fit_scope
-from gpuforest.estimators.settings import UNLIMITED, check_some_weight, row_weights_of
+from gpuforest.estimators.settings import (
+    UNLIMITED,
+    check_some_weight,
+    interacting_sets,
+    row_weights_of,
+)
 from gpuforest.estimators.task import On, Rows, host_target
 from gpuforest.growing import boosted, edges, predict, rounds
 from gpuforest.kernels.gradients.losses import Loss
@@ -224,15 +229,10 @@ def replace_predictions(estimator: Any, coding: boosted.BoostedCoding, raw: np.n
 
 def interacting(estimator: Any, n_features: int) -> np.ndarray:
     """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may."""
-    if estimator.interaction_cst is None:
-        return np.zeros((0, n_features), np.bool_)
-    from sklearn.ensemble._hist_gradient_boosting import gradient_boosting  # slow to import
-
-    kind = gradient_boosting.BaseHistGradientBoosting
-    sets = kind._check_interaction_cst(estimator, n_features)
+    sets = () if estimator.interaction_cst is None else interacting_sets(estimator, n_features)
     allowed = np.zeros((len(sets), n_features), np.bool_)
     for row, members in zip(allowed, sets, strict=True):
-        row[[int(x) for x in members]] = True
+        row[list(members)] = True
     return allowed
 
 

@@ -13,6 +13,7 @@ TARGETED = "forests quantiles survival trees bags AdaBoost boosting"
 ALL = f"{TARGETED} isolation"
 WITHOUT_LABELS = ("isolation", "AdaBoost")  # they leave groups and blocks of BinnedData unread
 ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
+NOT_BOOSTING = "forests quantiles trees bags AdaBoost"
 ROWS = "strategy='rows' cannot do {}: use 'trees'"
 ONE_PLACE = ROWS.format("{}, which needs all rows of a node in one place")
 APART = ROWS.format("models whose trees depend on each other")
@@ -57,11 +58,21 @@ REFUSALS = [
         "Monotonicity constraints are not supported with multiple outputs."),
     Refusal("outputs", "dask", passes.LABELS, of_labels=True),
     Refusal("outputs", "dask by rows", passes.LABELS, of_labels=True),
-    Refusal("subset", "absolute error", NUMERIC, "forests quantiles trees bags AdaBoost"),
+    Refusal("subset", "absolute error", NUMERIC, NOT_BOOSTING),
     Refusal("multiway", "absolute error", NUMERIC),
     Refusal("multiway", "oblique",
         f"categorical_split='multiway' {ONE_FEATURE}categorical_split='subset'"),
     Refusal("monotonic", "oblique", f"monotonic_cst {ONE_FEATURE}monotonic_cst=None"),
+    Refusal("interactions", "oblique", f"interaction_cst {ONE_FEATURE}interaction_cst=None"),
+    Refusal("multiway", "interactions",
+        "interaction_cst is for cuts and sets of categories: pass categorical_split='subset', or "
+        "interaction_cst=None"),
+    Refusal("monotonic", "interactions",
+        "trees of forests take monotonic_cst or interaction_cst: leave one out, or take gradient "
+        "boosting, which takes both", NOT_BOOSTING),
+    Refusal("absolute error", "interactions",
+        "criterion={criterion!r} takes no interaction_cst: pass criterion='squared_error', or "
+        "interaction_cst=None", NOT_BOOSTING),
     Refusal("oblique", "logrank",
         "criterion={criterion!r} takes no feature_combinations: pass criterion='exponential', or "
         "leave feature_combinations out"),
@@ -74,6 +85,7 @@ REFUSALS = [
         "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
         "or a frame, or a number as ccp_alpha"),
     Refusal("multiway", "dask by rows", ONE_PLACE.format("categorical_split='multiway'")),
+    Refusal("interactions", "dask by rows", ONE_PLACE.format("interaction_cst")),
     Refusal("oblique", "dask by rows", ONE_PLACE.format("combinations of features")),
     Refusal("absolute error", "dask by rows", ONE_PLACE.format("criterion={criterion!r}")),
     *(Refusal(a, "dask by rows", APART)
@@ -99,6 +111,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
         "trees by oob": params.get("n_estimators") == "auto",
         "pruning": params.get("ccp_alpha") == "cv",
         "monotonic": params.get("monotonic_cst") is not None and np.any(params["monotonic_cst"]),
+        "interactions": params.get("interaction_cst") is not None,
         "oblique": (params.get("feature_combinations") or 0) > 1,
         "absolute error": criterion is not None and criterion.medians,
         "logrank": criterion is not None and criterion.at_risk,

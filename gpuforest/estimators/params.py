@@ -139,6 +139,8 @@ TABLE: Table = {
     "categorical_split": ("subset", [StrOptions({"subset", "multiway", "ordered_target", "auto"})],
         f'{SUBSETS}. "multiway": a branch for each category, once on a path, as in ID3 and C4.5. '
         f"{ORDERED}"),
+    "interaction_cst": (None, [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+        "Sets of features that may be combined on a path; all other features are one more set."),
     "feature_combinations": (None, [Interval(Real, 1, nodes.MOST_COMBINED, closed="both"), None],
         "Oblique splits, by sums of several features: the mean number of features in a sum, 1 to "
         "8; 1.5 to 3 is usual. `max_features` then counts the sums that a split tries, and may "
@@ -314,8 +316,6 @@ OF_BOOSTING = {
         "1: the prediction must not fall as the feature rises, -1: it must not rise, 0: either. A "
         "dict has names as keys. For two classes, or numbers.",
         "array-like of int of shape (n_features,), dict or None"),
-    "interaction_cst": (None, [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-        "Sets of features that may be combined on a path; all other features are one more set."),
     "warm_start": (False, ["boolean"], "Whether `fit` adds rounds to the rounds of the last fit."),
     "early_stopping": ("auto", [StrOptions({"auto"}), "boolean"],
         'Whether rounds end when scores no longer improve; "auto": from 10,001 rows on.'),
@@ -391,7 +391,7 @@ COMBINATIONS = "feature_combinations combination_weights"
 MACHINE = "max_bins backend memory_limit"
 RUN = f"random_state warm_start n_jobs verbose {MACHINE}"
 TREE = f"{GROWTH} max_features max_leaf_nodes min_impurity_decrease ccp_alpha"
-SPLITS = f"monotonic_cst {CATEGORIES} {COMBINATIONS}"
+SPLITS = f"monotonic_cst interaction_cst {CATEGORIES} {COMBINATIONS}"
 BAGS = "bootstrap max_samples oob_score unbiased_importances oob_tol max_estimators"
 OF_DATA = "n_features_in_ feature_names_in_"
 OF_FIT = f"""classes_ n_classes_ n_outputs_ {OF_DATA} is_categorical_ seed_ criterion_ backend_

@@ -60,6 +60,7 @@ class Settings:
     feature_combinations: float | None = None
     combination_weights: str = "binary"
     monotonic_cst: Any = None
+    interaction_cst: Any = None
     splitter: str = "best"
     class_weight: Any = None
     n_estimators: int | str = 1
@@ -122,7 +123,9 @@ class Settings:
     def kind(self) -> Kind:
         """The kind of split, as far as parameters tell."""
         multiway = self.categorical_split == "multiway"
-        return kind_for(criteria.CRITERIA[self.criterion], multiway, self.feature_combinations or 0)
+        criterion, interacts = criteria.CRITERIA[self.criterion], self.interaction_cst is not None
+        combined = self.feature_combinations or 0
+        return kind_for(criterion, multiway, combined, interacts=interacts)
 
     @property
     def values_from_rows(self) -> bool:
@@ -324,6 +327,16 @@ def signs_of(monotonic_cst: Any, n_features: int, coding: TargetCoding) -> np.nd
     return signs.astype(np.int8) if rises else none
 
 
+def interacting_sets(params: Any, n_features: int) -> tuple[tuple[int, ...], ...]:
+    """The sets of features that may meet on a path, by the parameter `interaction_cst`, which is
+    not None, as scikit-learn reads it."""
+    from sklearn.ensemble._hist_gradient_boosting import gradient_boosting  # slow to import
+
+    kind = gradient_boosting.BaseHistGradientBoosting
+    sets = kind._check_interaction_cst(params, n_features)
+    return tuple(tuple(sorted(int(x) for x in members)) for members in sets)
+
+
 def rules_of(
     settings: Settings, n_features: int, sampling: rules.Sampling, coding: TargetCoding,
     has_categories: bool = False,
@@ -346,6 +359,13 @@ def rules_of(
             f"criterion={criterion.name!r} is for categorical_split='multiway': pass both"
         )
     combined = float(settings.feature_combinations or 0)
+    interactions: tuple[tuple[int, ...], ...] = ()
+    if settings.interaction_cst is not None:
+        if settings.min_weight_fraction_leaf > 0:
+            raise ValueError(
+                "interaction_cst takes no min_weight_fraction_leaf: pass min_samples_leaf instead"
+            )
+        interactions = interacting_sets(settings, n_features)
     n_tried = features_tried(settings.max_features, n_features, drawn, combined)
     return rules.Rules(
         criterion=criterion,
@@ -357,6 +377,7 @@ def rules_of(
         min_weight_leaf=max(1, math.ceil(settings.min_weight_fraction_leaf * sampling.bag_weight)),
         random=settings.splitter == "random",
         signs=signs_of(settings.monotonic_cst, n_features, coding),
+        interactions=interactions,
         n_features_tree=drawn,
         features_again=settings.bootstrap_features,
         multiway=ratio or (multiway and has_categories),

@@ -71,7 +71,7 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "preset": ('`preset("accurate")`', "forests boosting"),
     "early stopping": ("`early_stopping`", "boosting"),
     "refit": ("`refit`", "boosting"),
-    "interactions": ("`interaction_cst`", "boosting"),
+    "interactions": ("`interaction_cst`", "forests quantiles trees bags AdaBoost boosting"),
     "pruning": ('`ccp_alpha="cv"`', "trees"),
     "binned": ("`BinnedData`", ALL),
     "dask": ("dask", "forests survival boosting"),
