@@ -209,10 +209,8 @@ def with_infinity():
         ([FRAME[:9], FRAME[["b", "a", "c", "d"]]], "block 1: The feature names should match"),
         ([FRAME[:9], FRAME.assign(c=1)], "column 'c' mixes strings and numbers"),
         ([FRAME[:9], FRAME.assign(a="x")], "block 1: column 'a' holds String"),
-        (
-            [NUMBERS[:9], FRAME.drop(columns="c")],
-            "block 1: some blocks are frames with column names",
-        ),
+        ([NUMBERS[:9], FRAME.drop(columns="c")],
+         "block 1: some blocks are frames with column names"),
         ([(NUMBERS, TARGETS[:9])], "block 0: X has 600 rows, y has 9"),
         ([(NUMBERS, TARGETS, WEIGHTS[:9])], "block 0: X has 600 rows, sample_weight has 9"),
         ([(NUMBERS, TARGETS), (NUMBERS,)], "block 1: some blocks have y, and others have not"),
@@ -224,24 +222,18 @@ def with_infinity():
         ([(NUMBERS, np.full(N, None))], "block 0: y contains NaN or None"),
         ([(NUMBERS, TARGETS, -WEIGHTS)], "block 0: Negative values in data passed to"),
         ([(NUMBERS, TARGETS, 0 * WEIGHTS)], "Sample weights must contain at least one non-zero"),
-        (
-            [(NUMBERS, TARGETS, None, WEIGHTS), (NUMBERS, TARGETS)],
-            "block 1: some blocks have groups, and others have not",
-        ),
+        ([(NUMBERS, TARGETS, None, WEIGHTS), (NUMBERS, TARGETS)],
+         "block 1: some blocks have groups, and others have not"),
         ([(NUMBERS, TARGETS, None, LABELS[:9])], "block 0: X has 600 rows, groups has 9"),
         ([(NUMBERS, TARGETS, None, TARGETS * np.nan)], "block 0: groups contains NaN"),
-        (
-            [(NUMBERS, TARGETS, None, groups) for groups in (LABELS, np.arange(N))],
-            "groups holds strings in some blocks, and numbers in others",
-        ),
+        ([(NUMBERS, TARGETS, None, groups) for groups in (LABELS, np.arange(N))],
+         "groups holds strings in some blocks, and numbers in others"),
         ([(NUMBERS, TARGETS, None, None, TARGETS * np.nan)], "block 0: blocks contains NaN"),
-        (
-            [(NUMBERS, TARGETS, None, None, WEIGHTS), (NUMBERS, TARGETS)],
-            "block 1: some blocks have blocks, and others have not",
-        ),
+        ([(NUMBERS, TARGETS, None, None, WEIGHTS), (NUMBERS, TARGETS)],
+         "block 1: some blocks have blocks, and others have not"),
         (iter([NUMBERS]), "blocks is an iterator, which gives its blocks only once"),
     ],
-)
+)  # fmt: skip
 def test_bad_blocks(blocks, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         gf.BinnedData.from_blocks(blocks)

@@ -119,13 +119,11 @@ def test_choices_that_do_not_fit(chosen, message):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (
-            Decimal(1),
-            "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or",
-        ),
+        (Decimal(1),
+         "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or"),
         (b"x", "of type bytes: categories are strings"),
     ],
-)
+)  # fmt: skip
 def test_values_that_are_no_categories(value, message):
     X = frame_of(pd.Series([value, 2, None] * 8, dtype=object))
     with pytest.raises(ValueError, match=message):
@@ -139,15 +137,13 @@ def test_values_that_are_no_categories(value, message):
         (pa.array([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
         (pl.Series([[1]] * N), r"column 'a' holds List.*: categories are strings"),
         (pd.Series([[1]] * N), r"column 'a' holds no categories \(unhashable .*: each argument"),
-        (
-            pd.Series([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
-            "column 'a' holds no categories",
-        ),
+        (pd.Series([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+         "column 'a' holds no categories"),
         (pd.Series([{}] * N), "argument must be a string, a number or a boolean; convert it"),
         (pd.Series(pd.date_range("2020", periods=N)), "of type Timestamp: categories are strings"),
         (pd.Series(pd.cut(np.arange(N), 3)), "of type Interval: .* convert it to strings"),
     ],
-)
+)  # fmt: skip
 def test_columns_that_are_no_categories(column, message):
     with pytest.raises((ValueError, TypeError), match=message):
         gf.DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)

@@ -50,20 +50,16 @@ NO = 'say "no"'
         ("leading zeros", [("Int64", [7, 12]), ("Float64", [0, 0.1])]),
         ("no numbers", [(TEXT, ["0x1F", "1"]), (TEXT, ["1_000", "1"])]),
         ("quotes", [("Int64", [1, 2]), (TEXT, ["x, y", "z"]), (TEXT, [NO, "line\nbreak"])]),
-        (
-            "blanks around",
-            [("Int64", [1, 3, 5]), ("Float64", [2, 4, None]), (TEXT, [" x", "x ", None])],
-        ),
+        ("blanks around",
+         [("Int64", [1, 3, 5]), ("Float64", [2, 4, None]), (TEXT, [" x", "x ", None])]),
         ("one column", [("Float64", [1, 2, None])]),
-        (
-            "decimal commas",
-            [("Float64", [1.5, 2]), (TEXT, ["1.5", "2"]), ("Float64", [-0.5, 1500])],
-        ),
+        ("decimal commas",
+         [("Float64", [1.5, 2]), (TEXT, ["1.5", "2"]), ("Float64", [-0.5, 1500])]),
         ("thousands", [("Float64", [1234, -12345678.5]), (TEXT, ["1", "1,0"])]),
         ("both", [("Float64", [1234.5, 2]), ("Int64", [1000, 2000]), (TEXT, ["x", "1.5"])]),
         ("markers", [("Float64", [None, 1, -2]), (TEXT, [None, None, "x"])]),
     ],
-)
+)  # fmt: skip
 def test_what_text_is_read_as(tmp_path, case, expected):
     content, reading = READINGS.get(case) or (BATTERY[case], None)
     found = plain(frames.read_frame(write(tmp_path, content), reading))

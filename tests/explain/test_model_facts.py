@@ -10,7 +10,7 @@ from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.utils import estimator_html_repr
 
-import gpuforest
+import gpuforest as gf
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier
 from gpuforest.core.nodes import is_leaf
 from gpuforest.explain.model_facts import (
@@ -27,15 +27,15 @@ BLOCK = re.compile(r'<table class="gpuforest-summary">.*?</table>')
 
 
 def forest(**params):
-    return gpuforest.RandomForestClassifier(4, random_state=0, **params).fit(X, Y)
+    return gf.RandomForestClassifier(4, random_state=0, **params).fit(X, Y)
 
 
 def test_digests(tmp_path):
     plain = forest(backend="numpy", max_bins=64)
-    boosted = gpuforest.HistGradientBoostingClassifier(max_iter=3).fit(X, Y)
-    for model in (plain, boosted, gpuforest.AdaBoostRegressor(n_estimators=3).fit(X, Y)):
+    boosted = gf.HistGradientBoostingClassifier(max_iter=3).fit(X, Y)
+    for model in (plain, boosted, gf.AdaBoostRegressor(n_estimators=3).fit(X, Y)):
         model.save(tmp_path / "model")
-        loaded = gpuforest.load(tmp_path / "model")
+        loaded = gf.load(tmp_path / "model")
         assert forest_digest(loaded.forest_) == forest_digest(model.forest_)
     same = forest(max_bins=64, n_jobs=2)  # on another backend
     others = [forest(**other) for other in ({"max_depth": 2}, {"voting": "hard"}, {"max_bins": 16})]
@@ -96,7 +96,7 @@ def test_scores_that_are_no_finite_numbers(tmp_path):
     model.train_score_ = np.array([-np.inf, np.nan, -1.0, -2.0, -3.0])
     model.validation_score_ = np.array([-np.inf, np.nan, -3.0, -2.0, -np.inf])
     model.save(tmp_path / "model")
-    read = gpuforest.load(tmp_path / "model")
+    read = gf.load(tmp_path / "model")
     facts = rounds_facts(read)
     assert facts["curves"]["validation"] == [None, None, 3.0, 2.0, None]
     assert facts["best_round"] == 3
@@ -144,7 +144,7 @@ def test_one_tree_and_its_target():
     assert rows(tree)["outputs"] == "2 of 3, 2 classes"
     tree = DecisionTreeClassifier().fit(X, np.arange(150) % 8)
     assert rows(tree)["classes"] == "8: 0, 1, 2, 3, 4, 5, ..."
-    assert rows(gpuforest.RandomTreesEmbedding(2).fit(X))["trees"] == "2"
+    assert rows(gf.RandomTreesEmbedding(2).fit(X))["trees"] == "2"
 
 
 def test_names_are_escaped():

@@ -9,7 +9,7 @@ import sklearn.tree
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.inspection import partial_dependence
 
-import gpuforest
+import gpuforest as gf
 
 X, Y = load_iris(return_X_y=True)
 
@@ -21,8 +21,8 @@ ROWS = DIABETES[0].astype(np.float32), DIABETES[1]
 
 
 def test_tree__is_scikit_learns():
-    tree = gpuforest.DecisionTreeRegressor(max_depth=4, backend="numpy").fit(*DIABETES)
-    forest = gpuforest.RandomForestRegressor(3, max_depth=4, backend="numpy").fit(*DIABETES)
+    tree = gf.DecisionTreeRegressor(max_depth=4, backend="numpy").fit(*DIABETES)
+    forest = gf.RandomForestRegressor(3, max_depth=4, backend="numpy").fit(*DIABETES)
     for model in (tree, *forest.estimators_):
         there = model.to_sklearn().tree_
         assert isinstance(model.tree_, sklearn.tree._tree.Tree)
@@ -45,7 +45,7 @@ def test_recursion_is_brute_force_where_every_combination_of_values_is_a_row(nam
     rows = rows.reshape(-1, 3)
     y = np.sin(3 * rows[:, 0]) * rows[:, 1] + rows[:, 2]
     bags = {"bootstrap": False} if name.startswith("Random") else {}
-    model = getattr(gpuforest, name)(max_features=2, random_state=0, **bags).fit(rows, y)
+    model = getattr(gf, name)(max_features=2, random_state=0, **bags).fit(rows, y)
     for features in ([0], [1, 2]):
         found, expected = (
             partial_dependence(model, rows, features, method=method)["average"]
@@ -56,7 +56,7 @@ def test_recursion_is_brute_force_where_every_combination_of_values_is_a_row(nam
 
 
 def test_curves_of_single_rows_are_predicted_a_point_at_a_time(monkeypatch):
-    model = gpuforest.RandomForestRegressor(5, random_state=0).fit(*ROWS)
+    model = gf.RandomForestRegressor(5, random_state=0).fit(*ROWS)
     sizes, predict = [], type(model).predict
     monkeypatch.setattr(
         type(model), "predict", lambda self, X: (sizes.append(len(X)), predict(self, X))[1]

@@ -151,11 +151,9 @@ def test_importances_of_views_are_those_of_the_forest(backend):
     for forest, data in (
         (gf.RandomForestClassifier(4, random_state=0, backend=backend), IRIS),
         (gf.RandomForestRegressor(4, random_state=0, backend=backend), DIABETES),
-        (
-            gf.RandomForestRegressor(4, random_state=0, backend=backend, criterion="poisson"),
-            DIABETES,
-        ),
-    ):
+        (gf.RandomForestRegressor(4, random_state=0, backend=backend, criterion="poisson"),
+         DIABETES),
+    ):  # fmt: skip
         forest.fit(*data)
         trees = [tree.tree_.compute_feature_importances() for tree in forest.estimators_]
         # impurities are shares of floating point, gains are whole numbers

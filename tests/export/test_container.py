@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import save
 from saved import fitted
 
-import gpuforest
+import gpuforest as gf
 from gpuforest import ModelFormatError
 from gpuforest.export import container
 
@@ -79,9 +79,9 @@ def test_safetensors_headers_that_cannot_have_been_written(tmp_path):
     for why, changed in raw_headers(header):
         write_raw(tmp_path / "raw", changed, data)
         with pytest.raises(ModelFormatError, match=why):
-            gpuforest.load(tmp_path / "raw")
+            gf.load(tmp_path / "raw")
     write_raw(tmp_path / "raw", header, data)  # the helper itself breaks nothing
-    assert gpuforest.load(tmp_path / "raw").n_features_in_ == 4
+    assert gf.load(tmp_path / "raw").n_features_in_ == 4
 
 
 def test_the_longest_text(tmp_path, monkeypatch):
@@ -90,10 +90,10 @@ def test_the_longest_text(tmp_path, monkeypatch):
     whole = (tmp_path / "model").read_bytes()
     limit = int.from_bytes(whole[:8], "little")
     monkeypatch.setattr(container, "MAX_HEADER", limit)
-    assert gpuforest.load(tmp_path / "model").n_classes_ == 3
+    assert gf.load(tmp_path / "model").n_classes_ == 3
     monkeypatch.setattr(container, "MAX_HEADER", limit - 1)
     with pytest.raises(ModelFormatError, match="a header of more than"):
-        gpuforest.load(tmp_path / "model")
+        gf.load(tmp_path / "model")
     with pytest.raises(ValueError, match="pickle the estimator instead"):
         model.save(tmp_path / "model")
     assert (tmp_path / "model").read_bytes() == whole
@@ -108,4 +108,4 @@ def test_the_umask_is_never_changed(tmp_path, monkeypatch):
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ModelFormatError, match="pipe"):
-        gpuforest.load(tmp_path / "pipe")
+        gf.load(tmp_path / "pipe")

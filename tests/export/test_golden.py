@@ -5,7 +5,7 @@ import json
 import pytest
 from golden import make
 
-import gpuforest
+import gpuforest as gf
 
 EXPECTED = json.loads((make.HERE / "expected.json").read_text())
 
@@ -13,7 +13,7 @@ EXPECTED = json.loads((make.HERE / "expected.json").read_text())
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_golden_files_predict_what_they_did(name, backend):
     path = make.HERE / f"{name}.safetensors"
-    model = gpuforest.load(path)
+    model = gf.load(path)
     model.set_params(**{"estimator__backend" if name == "bags" else "backend": backend})
     assert make.answers(model) == EXPECTED[name]
     assert path.stat().st_size < 20_000

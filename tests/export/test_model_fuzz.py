@@ -17,7 +17,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.export import container
 from gpuforest.export.model_file import ARRAYS, HEADER
 
@@ -57,15 +57,15 @@ def whole(model):
     path, y = FOLDER / model, X[:, 1] * 2.5
     given = {"random_state": 0, "backend": "numpy"}
     fitted = {
-        "tree": lambda: gpuforest.DecisionTreeRegressor(max_depth=3, **given).fit(X, y),
-        "categories": lambda: gpuforest.DecisionTreeRegressor(
+        "tree": lambda: gf.DecisionTreeRegressor(max_depth=3, **given).fit(X, y),
+        "categories": lambda: gf.DecisionTreeRegressor(
             categorical_features=[1], max_depth=3, **given
         ).fit(X, y),
-        "boosting": lambda: gpuforest.HistGradientBoostingClassifier(
+        "boosting": lambda: gf.HistGradientBoostingClassifier(
             max_iter=3, max_leaf_nodes=4, min_samples_leaf=2, **given
         ).fit(X, X[:, 1] > 5),
-        "draws": lambda: gpuforest.RandomForestRegressor(3, max_depth=3, **given).fit(X, y),
-        "classifier": lambda: gpuforest.RandomForestClassifier(3, max_depth=3, **given).fit(
+        "draws": lambda: gf.RandomForestRegressor(3, max_depth=3, **given).fit(X, y),
+        "classifier": lambda: gf.RandomForestClassifier(3, max_depth=3, **given).fit(
             X, np.array(["a", "b", "c"])[np.arange(24) % 3]
         ),
     }
@@ -81,8 +81,8 @@ def loads(content):
     path = FOLDER / "damaged"
     path.write_bytes(content)
     try:
-        model = gpuforest.load(path)
-    except gpuforest.ModelFormatError:
+        model = gf.load(path)
+    except gf.ModelFormatError:
         seen[False] += 1
         return False
     seen[True] += 1

@@ -9,7 +9,7 @@ import sklearn.ensemble
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.utils.validation import check_is_fitted
 
-import gpuforest
+import gpuforest as gf
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, from_sklearn
 
 rng = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def assert_same(model, other, X):
 def test_ours_as_theirs(name, data, options):
     X, y = data
     y = np.array(["x", "y", "z"])[y] if name == "Classifier" else y
-    kind = getattr(gpuforest, "HistGradientBoosting" + name)
+    kind = getattr(gf, "HistGradientBoosting" + name)
     model = kind(max_iter=12, random_state=2**40, subsample=0.9, **options).fit(X, y)
     theirs = model.to_sklearn()
     assert type(theirs) is getattr(sklearn.ensemble, "HistGradientBoosting" + name)
@@ -81,13 +81,13 @@ def test_theirs_as_ours(name, data, options, tmp_path, backend):
     kind = getattr(sklearn.ensemble, "HistGradientBoosting" + name)
     theirs = kind(max_iter=9, random_state=0, **options).fit(X, y)
     model = from_sklearn(theirs).set_params(backend=backend)
-    assert type(model) is getattr(gpuforest, "HistGradientBoosting" + name)
+    assert type(model) is getattr(gf, "HistGradientBoosting" + name)
     far = np.concatenate([X, holes(X * rng.normal(size=X.shape))])
     assert_same(model, theirs, far)
     assert_same(model.to_sklearn(), theirs, far)
     assert model.get_params()["max_iter"] == 9
     model.save(tmp_path / "model")
-    assert_same(gpuforest.load(tmp_path / "model"), theirs, far)
+    assert_same(gf.load(tmp_path / "model"), theirs, far)
     assert np.isclose(model.feature_importances_.sum(), 1)
     model.fit(X[::3], y[::3])  # its parameters are such as it takes
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from commands import refused
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.tools.cli import main
 from gpuforest.tools.cli.main import interrupt_after
 from gpuforest.tools.cli.options import ESTIMATORS, defaults_of
@@ -65,11 +65,11 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
         (
             ["--max-depth", "4", "--max-features", "0.7", "--no-bootstrap"],
             "label",
-            gpuforest.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False),
+            gf.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False),
         ),
-        (["--model", "tree", "--weight", "w"], "label", gpuforest.DecisionTreeClassifier()),
-        (["--criterion", "entropy", "--model", "adaboost"], "label", gpuforest.AdaBoostClassifier(
-            gpuforest.DecisionTreeClassifier(criterion="entropy", max_depth=1), n_estimators=15
+        (["--model", "tree", "--weight", "w"], "label", gf.DecisionTreeClassifier()),
+        (["--criterion", "entropy", "--model", "adaboost"], "label", gf.AdaBoostClassifier(
+            gf.DecisionTreeClassifier(criterion="entropy", max_depth=1), n_estimators=15
         )),
         (
             [
@@ -78,7 +78,7 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
                 *("--interaction-cst", "[{0, 2}, {1}]"),
             ],
             "w",
-            gpuforest.HistGradientBoostingRegressor(
+            gf.HistGradientBoostingRegressor(
                 "poisson", max_iter=7, early_stopping=True, l2_regularization=1.0,
                 interaction_cst=[{0, 2}, {1}],
             ),
@@ -92,7 +92,7 @@ def test_trained_model_is_the_estimator_of_the_same_parameters(data, capsys, opt
     X = frame[["a", "b", "c[0]"]]
     weight = frame["w"] if "--weight" in options else None
     same = same.set_params(random_state=3).fit(X, frame[target], weight)
-    forest = gpuforest.load("model").forest_
+    forest = gf.load("model").forest_
     np.testing.assert_array_equal(forest.nodes, same.forest_.nodes)
     np.testing.assert_array_equal(forest.leaf_values, same.forest_.leaf_values)
     assert found["estimator"] == type(same).__name__
@@ -131,7 +131,7 @@ def test_json_tells_all(data, capsys):
 )
 def test_task_follows_the_target(data, capsys, target, task, estimator):
     found = facts(capsys, "--task", task, target=target)
-    assert found["estimator"] == estimator == type(gpuforest.load("model")).__name__
+    assert found["estimator"] == estimator == type(gf.load("model")).__name__
 
 
 def test_test_file_may_order_its_columns_otherwise(data, capsys):
@@ -157,7 +157,7 @@ def test_summary_reads_well(data, capsys):
 
 def test_predictions_equal_the_model(data, capsys):
     assert main(train()) == 0
-    model = gpuforest.load("model")
+    model = gf.load("model")
     X = read_csv("data.csv")[["a", "b", "c[0]"]]
     capsys.readouterr()
 
@@ -181,7 +181,7 @@ def test_strings_and_named_numbers_are_categories(data, capsys):
     frame.drop(columns=["label", "flag"]).to_csv("data.csv", index=False)
     arguments = ["train", "data.csv", "--target", "amount", "--categorical", "month"]
     assert main([*arguments, "--out", "model", "--random-state", "0", "--test", "0.1"]) == 0
-    model = gpuforest.load("model")
+    model = gf.load("model")
     assert model.feature_names_in_.tolist() == ["a", "b", "c[0]", "w", "colour", "month"]
     assert model.forest_.edges.categories == {4: ("red",), 5: tuple(range(12))}
     assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
@@ -260,14 +260,10 @@ def test_all_cores_and_out_of_bag_by_default(data, capsys):
         (train("--n-estimators", "0"), "'n_estimators' parameter"),
         (train("--backend", "abacus"), "backend='abacus'"),
         (train("--model", "tree"), "--n-estimators is no option of a classification tree"),
-        (
-            train("--model", "boosting"),
-            "--n-estimators is no option of a classification boosting; there it is --max-iter",
-        ),
-        (
-            train("--max-iter", "5"),
-            "--max-iter is no option of a classification forest; there it is --n-estimators",
-        ),
+        (train("--model", "boosting"),
+         "--n-estimators is no option of a classification boosting; there it is --max-iter"),
+        (train("--max-iter", "5"),
+         "--max-iter is no option of a classification forest; there it is --n-estimators"),
         (train("--subsample", "0.5"), "--subsample is no option of a classification forest\n"),
         (train("--memory-limit", "1kB"), "memory_limit=1000 bytes is too little"),
         (train("--model", "isolation_forest"), "gpuforest.IsolationForest().fit(frame)"),
@@ -280,7 +276,7 @@ def test_all_cores_and_out_of_bag_by_default(data, capsys):
         (["predict", "empty", "data.csv"], "empty"),
         (["predict", "data.csv", "data.csv", "--out", "p.txt"], "ends in .csv or .parquet"),
     ],
-)
+)  # fmt: skip
 def test_errors_are_one_line_and_status_2(data, capsys, arguments, message):
     Path("empty").touch()
     assert message in refused(capsys, *arguments)
@@ -316,7 +312,7 @@ def test_version(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
     assert caught.value.code == 0
-    assert capsys.readouterr().out == f"gpuforest {gpuforest.__version__}\n"
+    assert capsys.readouterr().out == f"gpuforest {gf.__version__}\n"
 
 
 def test_interrupt_is_quiet_and_leaves_no_file(data):

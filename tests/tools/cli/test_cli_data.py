@@ -16,7 +16,7 @@ from commands import refused
 from engine import same_forest
 from pyarrow import parquet
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.data import files
 from gpuforest.data.frames import read_frame
 from gpuforest.tools.cli import main
@@ -183,7 +183,7 @@ def test_a_category_of_strings_that_look_like_numbers(folder, capsys):
     codes = ["007" if i % 2 else ("A1", "08")[i % 4 == 0] for i in range(N)]
     Path("data.csv").write_text(table(code=codes))
     assert main(train()) == 0
-    model = gpuforest.load("model")
+    model = gf.load("model")
     assert model.forest_.edges.categories == {1: ("007", "08", "A1")}
     Path("new.csv").write_text("x,code\n0.9,007\n0.1,08\n")
     capsys.readouterr()
@@ -228,7 +228,7 @@ def test_marks_are_kept_with_the_model(folder, capsys):
     Path("data.csv").write_text(table(x=x, y=[i % 2 for i in range(N)], z=["n.a."] * N))
     marks = ["--decimal", ",", "--thousands", ".", "--units", "€", "--missing", "n.a.,-"]
     assert facts(capsys, *marks)["categories"] == {}
-    model = gpuforest.load("model")
+    model = gf.load("model")
     marks = {"decimal": ",", "thousands": ".", "missing": ["n.a.", "-"], "units": "€"}
     assert model.source_.items() >= {"target": "y", **marks}.items()
     Path("new.csv").write_text('x,z\n"1.000,5",n.a.\n"-0,5",-\n')
@@ -261,7 +261,7 @@ def test_dates_are_numbers_where_asked(folder, capsys):
     Path("data.csv").write_text(table(x=[0] * N, when=when))
     found = facts(capsys, "--dates", "when", "--date-format", "%d.%m.%Y")
     parts = ["when_year", "when_month", "when_weekday", "when_seconds"]
-    assert gpuforest.load("model").feature_names_in_.tolist() == ["x", *parts]
+    assert gf.load("model").feature_names_in_.tolist() == ["x", *parts]
     assert found["categories"] == {}
     Path("new.csv").write_text("x,when\n0,05.01.2021\n0,05.02.2021\n")
     assert predicted(capsys, "model", "new.csv") == [["prediction"], ["no"], ["yes"]]
@@ -298,12 +298,12 @@ def test_groups(folder, capsys):
     assert found["features"] == 1
     x = [[i / N] for i in range(N)]
     y = ["no" if i < N // 2 else "yes" for i in range(N)]
-    same = gpuforest.RandomForestClassifier(9, random_state=0, backend="numpy")
-    model = gpuforest.load("model")
+    same = gf.RandomForestClassifier(9, random_state=0, backend="numpy")
+    model = gf.load("model")
     assert same_forest(model.forest_, same.fit(np.round(x, 4), y, groups=groups).forest_)
     assert len(set(model._sampling_.groups)) == 9
     assert facts(capsys, "--groups", "g", "--test", "0.2")["test_rows"] in (12, 13, 14, 15)
-    assert len(set(gpuforest.load("model")._sampling_.groups)) == 7  # two are held out
+    assert len(set(gf.load("model")._sampling_.groups)) == 7  # two are held out
 
 
 @pytest.mark.parametrize("name", ["data.csv", "data.parquet"])
@@ -313,7 +313,7 @@ def test_blocks_of_time(folder, capsys, name):
     Path("data.csv").write_text(text)
     if name != "data.csv":
         parquet.write_table(pa.csv.read_csv(io.BytesIO(text.encode())), name)
-    model = gpuforest.RandomForestClassifier(9, random_state=0, backend="numpy", oob_score=True)
+    model = gf.RandomForestClassifier(9, random_state=0, backend="numpy", oob_score=True)
     x = np.round([[i / N] for i in range(N)], 4)
     model.fit(x, y, blocks=np.arange(N) // 10)
     command = [word for word in train("--time", "month") if word != "--no-oob-score"]
@@ -321,7 +321,7 @@ def test_blocks_of_time(folder, capsys, name):
     assert main([*command, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["features"], found["oob_score"]) == (1, model.oob_score_)
-    assert same_forest(gpuforest.load("model").forest_, model.forest_)
+    assert same_forest(gf.load("model").forest_, model.forest_)
     assert main([*command, "--test", "0.2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["test_rows"] == 20  # the last two months
@@ -333,10 +333,8 @@ def test_blocks_of_time(folder, capsys, name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--groups", "y"],
-            "'y' is the target: it cannot be dropped, or be the weight, the group, the time or",
-        ),
+        (["--groups", "y"],
+         "'y' is the target: it cannot be dropped, or be the weight, the group, the time or"),
         (["--groups", "h"], "no column 'h'"),
         (["--groups", "g", "--model", "tree"], "--groups: --model tree takes no groups"),
         (["--groups", "gap"], "the column 'gap' of groups or times is missing in 1 of 60"),
@@ -346,7 +344,7 @@ def test_blocks_of_time(folder, capsys, name):
         (["--time", "g", "--model", "tree"], "--time: --model tree takes no blocks"),
         (["--groups", "g", "--dates", "g"], "--dates g: this column is the group or the time"),
     ],
-)
+)  # fmt: skip
 def test_groups_that_are_refused(folder, capsys, options, message):
     gap = ["", *["a", "b"] * 30][:N]
     Path("data.csv").write_text(table(g=[i % 9 for i in range(N)], gap=gap))

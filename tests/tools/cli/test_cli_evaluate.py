@@ -10,7 +10,7 @@ import pytest
 from paths import ROOT
 from sklearn import metrics
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.tools.cli import main
 
 N = 90
@@ -31,10 +31,10 @@ def data(tmp_path, monkeypatch):
     return frame[N // 2 :]
 
 
-def train(target: str, other: str) -> gpuforest.RandomForestClassifier:
+def train(target: str, other: str) -> gf.RandomForestClassifier:
     line = ["train", "train.csv", "--target", target, "--drop", f"{other},w", "--out", "model"]
     assert main([*line, "--backend", "numpy", "--random-state", "0"]) == 0
-    return gpuforest.load("model").set_params(backend="numpy")
+    return gf.load("model").set_params(backend="numpy")
 
 
 def facts(capsys, *arguments: str) -> dict:
@@ -111,7 +111,7 @@ def test_targets_that_do_not_fit(data, capsys, column, arguments, message):
 
 def test_models_from_python(data, capsys):
     X, y = data[["a", "b"]], data["kind"]
-    model = gpuforest.RandomForestClassifier(5, random_state=0, backend="numpy")
+    model = gf.RandomForestClassifier(5, random_state=0, backend="numpy")
     model.fit(X, y).save("model")
     assert main(["evaluate", "model", "new.csv"]) == 2
     assert "does not say what its target is called: add --target" in capsys.readouterr().err

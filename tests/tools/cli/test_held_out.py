@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from commands import refused
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.cli import main
 
 N = 240
@@ -75,7 +75,7 @@ def test_rows_are_compared_and_not_their_number(rows, capsys):
         page = Path("page.html").read_text("utf-8")
         assert (TOLD in page) == is_told
         assert "as many as those of the training" not in page
-    model = gpuforest.load("model")
+    model = gf.load("model")
     del model.source_["row_hashes"]  # as of an earlier file: their number is all it knows
     model.save("model")
     assert "as many as those of the training" in evaluated(capsys, "new.csv")[1]

@@ -14,13 +14,7 @@ import pytest
 from commands import refused
 from engine import table
 
-import gpuforest
-from gpuforest import (
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
+import gpuforest as gf
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model
@@ -47,7 +41,9 @@ def forest(tmp_path, monkeypatch):
     """A saved forest of classes, `model`, in the working directory."""
     monkeypatch.chdir(tmp_path)
     X, labels, _ = data()
-    model = RandomForestClassifier(25, max_depth=5, oob_score=True, random_state=9, backend="numpy")
+    model = gf.RandomForestClassifier(
+        25, max_depth=5, oob_score=True, random_state=9, backend="numpy"
+    )
     model.fit(X, labels).save("model")
     return model
 
@@ -55,7 +51,7 @@ def forest(tmp_path, monkeypatch):
 def test_text_reads_well():
     nan = np.nan
     X = [[0.0, 1.0], [0.5, 1.0], [2.0, nan], [2.0, 3.0]]
-    model = DecisionTreeClassifier().fit(X, ["no", "no", "yes", "may be"])
+    model = gf.DecisionTreeClassifier().fit(X, ["no", "no", "yes", "may be"])
     assert export_text(model) == (
         "feature_0 <= 1.25\n"
         "|   class: no (no: 2)\n"
@@ -69,7 +65,7 @@ def test_text_reads_well():
         "x <= 1.25\n|   class: no (no: 2)\nx > 1.25 or missing\n|   ... 2 more nodes\n"
     )
     assert export_text(model, max_depth=0) == "... 4 more nodes\n"
-    leaf = DecisionTreeRegressor().fit(X, [0.1] * 4)
+    leaf = gf.DecisionTreeRegressor().fit(X, [0.1] * 4)
     assert export_text(leaf) == "value: 0.1 (weight: 4)\n"
 
 
@@ -104,16 +100,16 @@ def test_several_outputs_bags_and_embeddings(tmp_path, capsys):
     X = np.arange(20.0)[:, None]
     y = np.stack([X[:, 0] > 9, X[:, 0] // 5], axis=1).astype(int)
     for model, task, leaf in (
-        (RandomForestRegressor(3), "regression", "value: ["),
-        (gpuforest.BaggingClassifier(), "classification (2 outputs of 2, 4 classes)", "classes: "),
-        (gpuforest.RandomTreesEmbedding(3), "embedding", "value: "),
+        (gf.RandomForestRegressor(3), "regression", "value: ["),
+        (gf.BaggingClassifier(), "classification (2 outputs of 2, 4 classes)", "classes: "),
+        (gf.RandomTreesEmbedding(3), "embedding", "value: "),
     ):
         model.fit(X, y).save(tmp_path / "model")
         assert main(["inspect", str(tmp_path / "model")]) == 0
         assert f"task        {task}\n" in capsys.readouterr().out
         assert main(["inspect", str(tmp_path / "model"), "--tree", "0"]) == 0
         assert leaf in capsys.readouterr().out
-    bags = gpuforest.BaggingClassifier(DecisionTreeClassifier(max_depth=2)).fit(X, y)
+    bags = gf.BaggingClassifier(gf.DecisionTreeClassifier(max_depth=2)).fit(X, y)
     bags.save(tmp_path / "model")
     assert main(["inspect", str(tmp_path / "model")]) == 0
     out = capsys.readouterr().out
@@ -176,15 +172,13 @@ def test_summary_reads_well(forest, capsys):
         (["model", "--as", "rules"], "--as is for one tree: add --tree N"),
         (["model", "--as", "python", "--json"], "--as is for one tree: add --tree N"),
         (["model", "--as", "python"], "--as python without --tree is for boosted models"),
-        (
-            ["model", "--tree", "0", "--as", "python", "--max-depth", "2"],
-            "--as python shows all of a tree: leave out --max-depth",
-        ),
+        (["model", "--tree", "0", "--as", "python", "--max-depth", "2"],
+         "--as python shows all of a tree: leave out --max-depth"),
         (["model", "--tree", "x"], "invalid int value: 'x'"),
         (["model", "--tree", "0", "--json"], "not allowed with argument"),
         (["model", "--as", "png"], "invalid choice: 'png'"),
     ],
-)
+)  # fmt: skip
 def test_errors_are_one_line_and_status_2(forest, capsys, arguments, message):
     Path("notes").write_text("nothing that was trained")
     assert message in refused(capsys, "inspect", *arguments)

@@ -8,7 +8,7 @@ import pytest
 from commands import refused
 from hostile import SCRIPT, Page
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.tools.cli import main
 
 
@@ -24,7 +24,7 @@ def model(tmp_path, monkeypatch):
     frame[100:].to_csv("new.csv", index=False)
     line = ["train", "train.csv", "--target", "kind", "--out", "model", "--oob-score"]
     assert main([*line, "--n-estimators", "20", "--random-state", "0", "--backend", "numpy"]) == 0
-    return gpuforest.load("model").set_params(backend="numpy")
+    return gf.load("model").set_params(backend="numpy")
 
 
 def report(*arguments: str) -> int:

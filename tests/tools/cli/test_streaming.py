@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from engine import same_forest
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.data import blocks
 from gpuforest.tools.cli import files
 from gpuforest.tools.cli.main import main
@@ -47,7 +47,7 @@ def trained(monkeypatch, by_blocks, *options):
     size = ["--max-iter", "4"] if "boosting" in options else ["--n-estimators", "30"]
     common = [*size, "--random-state", "3", "--drop", "id", "--dates", "when"]
     assert main(["train", "data", *common, *options, "--out", "model"]) == 0
-    return gpuforest.load("model")
+    return gf.load("model")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from commands import refused
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.cli import main
 
 TRAIN = ("train", "rows.csv", "--target", "weeks", "--event", "died", "--out", "model")
@@ -44,13 +44,12 @@ def parts(frame):
 
 
 @pytest.mark.parametrize(
-    ("word", "kind"),
-    [("forest", gpuforest.RandomSurvivalForest), ("extra_trees", gpuforest.ExtraSurvivalTrees)],
+    ("word", "kind"), [("forest", gf.RandomSurvivalForest), ("extra_trees", gf.ExtraSurvivalTrees)]
 )
 def test_the_model_is_that_of_python(rows, capsys, word, kind):
     X, y = parts(rows)
     found = said(capsys, *TRAIN, *SMALL, "--model", word, "--n-times", "7")
-    model = gpuforest.load("model")
+    model = gf.load("model")
     assert type(model) is kind
     same = kind(30, n_times=7, random_state=3, oob_score=model.oob_score).fit(X, y)
     assert np.array_equal(model.predict(X), same.predict(X))
@@ -70,9 +69,9 @@ def test_truth_values_parquet_and_rows_held_out(rows, capsys):
     assert (found["rows"], found["test_rows"], found["features"]) == (63, 27, 3)
     assert 0.5 < found["test_score"] < 1
     said(capsys, *train)
-    whole = gpuforest.load("model").forest_
+    whole = gf.load("model").forest_
     said(capsys, *TRAIN, *SMALL)
-    assert np.array_equal(whole.nodes, gpuforest.load("model").forest_.nodes)
+    assert np.array_equal(whole.nodes, gf.load("model").forest_.nodes)
 
 
 def test_weights_count_in_the_training_alone(rows, capsys):
@@ -100,7 +99,7 @@ def test_several_causes(rows, capsys):
     rows.to_csv("rows.csv", index=False)
     X = parts(rows)[0]
     y = np.rec.fromarrays([rows["died"], rows["weeks"]])
-    same = gpuforest.RandomSurvivalForest(30, random_state=3, oob_score=True).fit(X, y)
+    same = gf.RandomSurvivalForest(30, random_state=3, oob_score=True).fit(X, y)
     assert said(capsys, *TRAIN, *SMALL)["oob_score"] == same.oob_score_
     known = said(capsys, "evaluate", "model", "rows.csv")
     for cause, name in ((1, "concordance"), (2, "concordance_2")):
@@ -144,10 +143,10 @@ def test_a_forest_without_curves(rows, capsys):
 
 def test_what_evaluate_refuses(rows, capsys):
     X, y = parts(rows)
-    gpuforest.RandomSurvivalForest(2, random_state=0).fit(X, y).save("model")
+    gf.RandomSurvivalForest(2, random_state=0).fit(X, y).save("model")
     known = ("evaluate", "model", "rows.csv", "--target", "weeks")
     assert "which column has its events: add --event" in refused(capsys, *known)
     assert said(capsys, *known, "--event", "died")["concordance"] > 0.5
-    gpuforest.RandomForestRegressor(2, random_state=0).fit(X, rows["weeks"]).save("model")
+    gf.RandomForestRegressor(2, random_state=0).fit(X, rows["weeks"]).save("model")
     line = refused(capsys, *known, "--event", "died")
     assert "--event: the model is no survival forest" in line

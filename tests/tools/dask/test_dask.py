@@ -12,7 +12,7 @@ from engine import same_forest
 from sklearn.base import clone
 from sweeps import swept
 
-import gpuforest
+import gpuforest as gf
 
 pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 import dask.array as da
@@ -45,7 +45,7 @@ def pair():
 @pytest.mark.parametrize("strategy", ["trees", "rows"])
 @pytest.mark.parametrize("sizes", CUTS.values(), ids=CUTS)
 def test_the_local_forest_on_any_workers(client, sizes, strategy):
-    model = gpuforest.RandomForestClassifier(9, random_state=3)
+    model = gf.RandomForestClassifier(9, random_state=3)
     found = fitted(model, X, Y, WEIGHTS, sizes, strategy)
     assert_same(found, clone(model).fit(X, Y, WEIGHTS))
 
@@ -53,12 +53,12 @@ def test_the_local_forest_on_any_workers(client, sizes, strategy):
 @pytest.mark.parametrize(
     ("model", "what"),
     [
-        (gpuforest.RandomForestClassifier(4, oob_score=True), "oob_score=True"),
-        (gpuforest.RandomForestClassifier(4, class_weight="balanced_subsample"), "class_weight="),
-        (gpuforest.RandomForestRegressor(4, criterion="absolute_error"), "criterion="),
-        (gpuforest.RandomForestRegressor(4, feature_combinations=2), "combinations of features"),
-        (gpuforest.RandomForestClassifier("auto"), "models whose trees depend on each other"),
-        (gpuforest.HistGradientBoostingRegressor(), "models whose trees depend on each other"),
+        (gf.RandomForestClassifier(4, oob_score=True), "oob_score=True"),
+        (gf.RandomForestClassifier(4, class_weight="balanced_subsample"), "class_weight="),
+        (gf.RandomForestRegressor(4, criterion="absolute_error"), "criterion="),
+        (gf.RandomForestRegressor(4, feature_combinations=2), "combinations of features"),
+        (gf.RandomForestClassifier("auto"), "models whose trees depend on each other"),
+        (gf.HistGradientBoostingRegressor(), "models whose trees depend on each other"),
     ],
 )
 def test_what_needs_all_rows(pair, model, what):
@@ -66,7 +66,7 @@ def test_what_needs_all_rows(pair, model, what):
         fitted(model, X, Z, strategy="rows")
 
 
-FOREST, NUMBERS = gpuforest.RandomForestClassifier, gpuforest.RandomForestRegressor
+FOREST, NUMBERS = gf.RandomForestClassifier, gf.RandomForestRegressor
 
 
 @pytest.mark.parametrize(
@@ -81,18 +81,18 @@ FOREST, NUMBERS = gpuforest.RandomForestClassifier, gpuforest.RandomForestRegres
                 (FOREST(4, random_state=1, max_leaf_nodes=9), Y),
                 (NUMBERS(4, random_state=1, max_samples=0.5), Z),
                 (NUMBERS(1, random_state=1), np.stack([Z, -Z], axis=1)),
-                (gpuforest.ExtraTreesClassifier(5, random_state=1), Y),
+                (gf.ExtraTreesClassifier(5, random_state=1), Y),
             )
         ),
         ("rows", NUMBERS(4, random_state=1, monotonic_cst=[1, 0, 0, -1, 0]), Z),
         ("auto", FOREST(30, random_state=1, oob_score=True), Y),
         ("auto", FOREST("auto", random_state=1, oob_tol=0.1), Y),
         ("auto", NUMBERS(4, random_state=1, criterion="absolute_error"), Z),
-        ("auto", gpuforest.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
-        ("auto", gpuforest.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
+        ("auto", gf.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
+        ("auto", gf.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
         (
             "auto",
-            gpuforest.HistGradientBoostingRegressor(
+            gf.HistGradientBoostingRegressor(
                 max_iter=4, random_state=1, early_stopping=True, refit=True
             ),
             Z,
@@ -111,28 +111,23 @@ def test_estimators(pair, strategy, model, y):
 @pytest.mark.parametrize(
     ("model", "y", "strategy"),
     [
-        (gpuforest.RandomForestRegressor(6, oob_score=True, random_state=0), Z, "trees"),
-        (gpuforest.RandomForestRegressor(6, random_state=0), Z, "rows"),
-        (
-            gpuforest.HistGradientBoostingClassifier(
-                max_iter=4, early_stopping=True, random_state=0
-            ),
-            Y,
-            "trees",
-        ),
+        (gf.RandomForestRegressor(6, oob_score=True, random_state=0), Z, "trees"),
+        (gf.RandomForestRegressor(6, random_state=0), Z, "rows"),
+        (gf.HistGradientBoostingClassifier(max_iter=4, early_stopping=True, random_state=0), Y,
+         "trees"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("name", ["groups", "blocks"])
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_groups_and_blocks_of_time(pair, model, y, strategy, name):
     labels = np.char.add("label ", RNG.integers(10, 50, N).astype(str))
     parts = (X, y, WEIGHTS, *((labels,) if name == "groups" else (None, labels)))
     how = {"max_bins": model.max_bins, "random_state": 0}
-    whole = clone(model).fit(gpuforest.BinnedData.from_blocks([parts], **how))
+    whole = clone(model).fit(gf.BinnedData.from_blocks([parts], **how))
     found = fitted(model, X, y, WEIGHTS, strategy=strategy, **{name: labels})
     assert_same(found, whole)
     assert getattr(found, "oob_score_", None) == getattr(whole, "oob_score_", None)
-    plain = clone(model).fit(gpuforest.BinnedData.from_blocks([(X, y, WEIGHTS)], **how))
+    plain = clone(model).fit(gf.BinnedData.from_blocks([(X, y, WEIGHTS)], **how))
     same = name == "blocks" and hasattr(model, "bootstrap")  # they judge alone
     assert same_forest(found.forest_, plain.forest_) == same
     assert getattr(plain, "oob_score_", 0) != getattr(whole, "oob_score_", 1)
@@ -147,7 +142,7 @@ def test_a_worker_trains_on_its_device(cuda, monkeypatch):
         return cuda.backend()
 
     monkeypatch.setattr(registry, "_factories", registry._factories | {"device": device})
-    model = gpuforest.RandomForestClassifier(3, max_depth=4, random_state=1)
+    model = gf.RandomForestClassifier(3, max_depth=4, random_state=1)
     whole = clone(model).fit(X, Y)
     with cluster_of(1):
         found = fitted(model.set_params(backend="device"), X, Y)
@@ -159,7 +154,7 @@ def test_a_worker_trains_on_its_device(cuda, monkeypatch):
 def test_rows_by_label_and_a_class_in_one_partition(client):
     order = np.argsort(Y, kind="stable")
     n = int((Y == "no").sum())
-    model = gpuforest.RandomForestClassifier(4, random_state=0)
+    model = gf.RandomForestClassifier(4, random_state=0)
     assert_same(fitted(model, X[order], Y[order], sizes=(n, N - n)), model.fit(X[order], Y[order]))
 
 
@@ -177,7 +172,7 @@ def test_frames(pair, known):
     if not known:  # partitions list other categories, in other orders
         frame["d"] = frame["d"].astype(object)
         X["d"] = X["d"].astype(object)
-    model = gpuforest.RandomForestClassifier(4, random_state=2)
+    model = gf.RandomForestClassifier(4, random_state=2)
     found = on_dask.RandomForestClassifier(4, random_state=2).fit(X, target)
     whole = model.fit(frame, y)
     assert_same(found, whole)
@@ -189,16 +184,16 @@ def test_frames(pair, known):
 def test_delayed_blocks(pair):
     cuts = [(0, 10), (10, 10), (10, N)]
     blocks = [[delayed(a[b:e]) for b, e in cuts] for a in (X, Z)]
-    model = gpuforest.ExtraTreesRegressor(3, random_state=0)
+    model = gf.ExtraTreesRegressor(3, random_state=0)
     found = on_dask.ExtraTreesRegressor(3, random_state=0).fit(*blocks)
     assert_same(found, model.fit(X, Z))
     assert np.array_equal(found.predict(blocks[0]).compute(), model.predict(X))
 
 
 def test_predictions_wait_and_are_those_of_the_local_model(pair):
-    found = fitted(gpuforest.RandomForestClassifier(5, random_state=0), X, Y)
+    found = fitted(gf.RandomForestClassifier(5, random_state=0), X, Y)
     local, parts, labels = found.to_local(), cut(X, CUTS["uneven"]), cut(Y, CUTS["uneven"])
-    assert type(local) is gpuforest.RandomForestClassifier
+    assert type(local) is gf.RandomForestClassifier
     for method in ("predict", "predict_proba", "apply"):
         lazy, whole = getattr(found, method)(parts), getattr(local, method)(X)
         assert isinstance(lazy, da.Array)
@@ -214,7 +209,7 @@ def test_predictions_wait_and_are_those_of_the_local_model(pair):
 def test_survival(pair):
     y = np.empty(N, [("event", bool), ("time", float)])
     y["event"], y["time"] = Z > 0, np.abs(Z)
-    model = gpuforest.ExtraSurvivalTrees(5, random_state=0, oob_score=True)
+    model = gf.ExtraSurvivalTrees(5, random_state=0, oob_score=True)
     with pytest.raises(ValueError, match="strategy='rows' cannot do survival forests, whose cur"):
         fitted(model, X, y, strategy="rows")
     found, local = fitted(model, X, y), model.fit(X, y)
@@ -244,16 +239,16 @@ def test_survival(pair):
 
 def test_what_is_no_collection_is_trained_here():
     found = on_dask.RandomForestRegressor(3, random_state=0).fit(X, Z)
-    assert_same(found, gpuforest.RandomForestRegressor(3, random_state=0).fit(X, Z))
+    assert_same(found, gf.RandomForestRegressor(3, random_state=0).fit(X, Z))
 
 
 def test_warm_start(pair):
-    found = fitted(gpuforest.RandomForestRegressor(3, random_state=0, warm_start=True), X, Z)
+    found = fitted(gf.RandomForestRegressor(3, random_state=0, warm_start=True), X, Z)
     sizes = CUTS["even"]
     found.set_params(n_estimators=8).fit(cut(X, sizes), cut(Z, sizes))
-    assert_same(found, gpuforest.RandomForestRegressor(8, random_state=0).fit(X, Z))
+    assert_same(found, gf.RandomForestRegressor(8, random_state=0).fit(X, Z))
     found.set_params(n_estimators=11, strategy="rows").fit(cut(X, sizes), cut(Z, sizes))
-    whole = gpuforest.RandomForestRegressor(11, random_state=0).fit(X, Z)
+    whole = gf.RandomForestRegressor(11, random_state=0).fit(X, Z)
     assert_same(found, whole)
     with pytest.warns(UserWarning, match="does not fit new trees"):
         found.fit(cut(X, sizes), cut(Z, sizes))
@@ -279,11 +274,11 @@ def test_codes_that_no_worker_can_hold(pair, monkeypatch):
     with pytest.raises(ValueError, match="codes of 800 rows take"):
         on_dask.HistGradientBoostingRegressor(max_iter=2, **given).fit(*parts)
     found = on_dask.RandomForestRegressor(2, **given).fit(*parts)  # by rows
-    assert_same(found, gpuforest.RandomForestRegressor(2, random_state=0).fit(X, Z))
+    assert_same(found, gf.RandomForestRegressor(2, random_state=0).fit(X, Z))
 
 
 def test_verbose_prints_the_stages(pair, capsys):
-    fitted(gpuforest.RandomForestRegressor(3, random_state=0, verbose=1), X, Z)
+    fitted(gf.RandomForestRegressor(3, random_state=0, verbose=1), X, Z)
     said = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines()]
     stages = ["reading partitions", "learning bins", "binning", "sharing codes", "growing"]
     assert [f"gpuforest: {stage}" for stage in [*stages, "joining"]] == said[:6]
@@ -302,23 +297,17 @@ def bad_infinity():
         (cut(X, (400, 400)), cut(Z, (300, 500)), "00 rows, y has "),
         (cut(bad_infinity(), (400, 400)), cut(Z, (400, 400)), "partition 1: Input X contains inf"),
         (cut(X[:0], (0,)), cut(Z[:0], (0,)), "the partitions have no rows"),
-        (
-            [delayed(X), delayed(X[:, :3])],
-            [delayed(Z), delayed(Z)],
-            "partition 1: X has 3 features, but",
-        ),
-        (
-            [delayed(frames()[["a", "b"]]), delayed(frames()[["b", "a"]])],
-            [delayed(Z), delayed(Z)],
-            "partition 1: The feature names should match",
-        ),
+        ([delayed(X), delayed(X[:, :3])], [delayed(Z), delayed(Z)],
+         "partition 1: X has 3 features, but"),
+        ([delayed(frames()[["a", "b"]]), delayed(frames()[["b", "a"]])], [delayed(Z), delayed(Z)],
+         "partition 1: The feature names should match"),
         ([delayed(X), delayed(X)], [delayed(Z), delayed(Y)], "partition 1: y holds labels in some"),
     ],
-)
+)  # fmt: skip
 def test_bad_partitions(pair, X, y, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         on_dask.RandomForestRegressor(2, random_state=0).fit(X, y)
-    again = fitted(gpuforest.RandomForestRegressor(2, random_state=0), *GOOD)  # the cluster is well
+    again = fitted(gf.RandomForestRegressor(2, random_state=0), *GOOD)  # the cluster is well
     assert again.forest_.n_trees == 2
 
 
@@ -333,9 +322,9 @@ def test_no_client_and_no_workers(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("distributed.get_client", none_there)
         with pytest.raises(ValueError, match="there is no dask client: make one"):
-            fitted(gpuforest.RandomForestRegressor(2), X, Z)
+            fitted(gf.RandomForestRegressor(2), X, Z)
     with cluster_of(0), pytest.raises(ValueError, match="the cluster has no workers"):
-        fitted(gpuforest.RandomForestRegressor(2), X, Z)
+        fitted(gf.RandomForestRegressor(2), X, Z)
     with pytest.raises(TypeError, match="y is a ndarray, but X is a dask collection"):
         on_dask.RandomForestRegressor(2, client=object()).fit(cut(X, (N,)), Z)
 
@@ -375,7 +364,7 @@ def test_a_partition_is_encoded_where_it_is(put):
 @pytest.mark.parametrize("kind", ["RandomForestClassifier", "RandomForestRegressor"])
 def test_a_score_of_values_on_a_device(put, kind):
     y = Z if kind.endswith("Regressor") else (Y == "yes") + 1
-    local = getattr(gpuforest, kind)(3, random_state=0).fit(X, y, WEIGHTS)
+    local = getattr(gf, kind)(3, random_state=0).fit(X, y, WEIGHTS)
     cuts = [slice(0, 300), slice(300, None)]
     blocks = [Block("partition", *(put(a[part]) for a in (X, y, WEIGHTS))) for part in cuts]
     parts = [scored(local, block) for block in blocks]
@@ -401,6 +390,6 @@ def test_target_statistics(pair, strategy, weights, grouped):
         found = model.fit(*rows, groups=parts(groups))
         rows = (v if v is None else v[kept] for v in (frame, pd.Series(y), weight, groups))
         *rows, some = rows
-        whole = getattr(gpuforest, name)(4, **wanted).fit(*rows, groups=some)
+        whole = getattr(gf, name)(4, **wanted).fit(*rows, groups=some)
         assert same_forest(found.forest_, whole.forest_)
         assert found.forest_.edges.statistics == whole.forest_.edges.statistics

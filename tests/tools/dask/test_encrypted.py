@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from sklearn.base import clone
 
-import gpuforest
+import gpuforest as gf
 
 pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 import psutil
@@ -88,7 +88,7 @@ def come_late():
 def test_the_same_forest_while_strangers_call(client, scanner):
     assert all(w.startswith("tls://") for w in client.scheduler_info(-1)["workers"])
     client.run(come_late)
-    model = gpuforest.RandomForestClassifier(9, random_state=3)
+    model = gf.RandomForestClassifier(9, random_state=3)
     found = fitted(model, X, Y, WEIGHTS, CUTS["even"], "rows")
     assert_same(found, clone(model).fit(X, Y, WEIGHTS))
     before, called = scanner

@@ -13,7 +13,7 @@ from engine import same_forest
 from sklearn.base import clone
 from sweeps import swept
 
-import gpuforest
+import gpuforest as gf
 
 pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 from partitioned import CUTS, X, Y, assert_same, cluster_of, cut, fitted
@@ -64,7 +64,7 @@ def test_a_worker_that_dies(processes, tmp_path, step):
     done = queue.Queue()
 
     def fit():
-        model = gpuforest.RandomForestClassifier(6, random_state=0)
+        model = gf.RandomForestClassifier(6, random_state=0)
         kind = on_dask.RandomForestClassifier(6, random_state=0, client=processes)
         kind.set_params(strategy="rows" if step == "grow_of_rows" else "trees")
         found = kind.fit(cut(X, CUTS["even"]), cut(Y, CUTS["even"]))
@@ -104,7 +104,7 @@ def test_a_worker_that_falls_silent(processes, tmp_path):
         home = "gpuforest.tools.dask.rows"
         processes.submit(importlib.import_module, home, workers=[worker], pure=False).result()
     processes.run(fall_silent)
-    model = gpuforest.RandomForestClassifier(6, random_state=0)
+    model = gf.RandomForestClassifier(6, random_state=0)
     try:
         found = fitted(model, X, Y, sizes=CUTS["even"], strategy="rows")
     finally:
@@ -129,7 +129,7 @@ def test_no_workers_are_left(processes, monkeypatch, strategy):
 
     monkeypatch.setattr(training, "done_all", closing)
     with pytest.raises((RuntimeError, ValueError), match="no workers"):
-        fitted(gpuforest.RandomForestClassifier(6), X, Y, sizes=CUTS["even"], strategy=strategy)
+        fitted(gf.RandomForestClassifier(6), X, Y, sizes=CUTS["even"], strategy=strategy)
 
 
 @pytest.mark.deep
@@ -149,7 +149,7 @@ def test_a_worker_that_joins_late_and_a_cancelled_fit(processes, monkeypatch):
 
     monkeypatch.setattr(training, "done_all", interrupted)
     sizes = CUTS["even"]
-    model = gpuforest.RandomForestClassifier(6, random_state=0)
+    model = gf.RandomForestClassifier(6, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         fitted(model, X, Y, sizes=sizes)
     assert_same(fitted(model, X, Y, sizes=sizes), clone(model).fit(X, Y))

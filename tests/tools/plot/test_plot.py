@@ -15,20 +15,8 @@ from paths import ROOT
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.utils import Bunch
 
-from gpuforest import (
-    BaggingRegressor,
-    DecisionTreeClassifier,
-    DecisionTreeRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    IsolationForest,
-    RandomForestClassifier,
-    RandomForestRegressor,
-    RandomTreesEmbedding,
-    impurity,
-    oob_impurity_importance,
-    plot,
-)
+import gpuforest as gf
+from gpuforest import impurity, plot
 from gpuforest.tools.plot import style
 
 try:
@@ -44,28 +32,32 @@ LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i
 
 @pytest.fixture(scope="module")
 def tree():
-    return DecisionTreeClassifier(max_depth=3).fit(IRIS.data, SPECIES)
+    return gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data, SPECIES)
 
 
 @pytest.fixture(scope="module")
 def forest():
-    return RandomForestClassifier(10, random_state=0).fit(PETALS, SPECIES)
+    return gf.RandomForestClassifier(10, random_state=0).fit(PETALS, SPECIES)
 
 
 @pytest.fixture(scope="module")
 def numbers():
-    return RandomForestRegressor(10, random_state=0).fit(DIABETES.data, DIABETES.target)
+    return gf.RandomForestRegressor(10, random_state=0).fit(DIABETES.data, DIABETES.target)
 
 
 @pytest.fixture(scope="module")
 def counts():
-    return HistGradientBoostingRegressor("poisson", max_iter=10).fit(DIABETES.data, DIABETES.target)
+    return gf.HistGradientBoostingRegressor("poisson", max_iter=10).fit(
+        DIABETES.data, DIABETES.target
+    )
 
 
 def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
-    pruned = DecisionTreeClassifier(ccp_alpha="cv", random_state=0).fit(PETALS, SPECIES)
-    bagged = RandomForestClassifier(30, oob_score=True, random_state=0).fit(PETALS, SPECIES)
-    boosted = HistGradientBoostingClassifier(max_iter=2, early_stopping=True).fit(PETALS, SPECIES)
+    pruned = gf.DecisionTreeClassifier(ccp_alpha="cv", random_state=0).fit(PETALS, SPECIES)
+    bagged = gf.RandomForestClassifier(30, oob_score=True, random_state=0).fit(PETALS, SPECIES)
+    boosted = gf.HistGradientBoostingClassifier(max_iter=2, early_stopping=True).fit(
+        PETALS, SPECIES
+    )
     for draw, *arguments in (
         (plot.plot_boundaries, forest, PETALS),
         (plot.plot_steps, numbers, DIABETES.data, DIABETES.target, 2),
@@ -83,7 +75,7 @@ def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
 
 
 def test_boundaries_are_where_the_tree_splits():
-    tree = DecisionTreeClassifier(max_depth=2).fit(PETALS, SPECIES)
+    tree = gf.DecisionTreeClassifier(max_depth=2).fit(PETALS, SPECIES)
     ax = plot.plot_boundaries(tree, PETALS, SPECIES)
     mesh, borders = ax.collections
     corners = mesh.get_coordinates()
@@ -117,7 +109,7 @@ def test_shades_are_the_leads_of_the_forest(forest):
 
 
 def test_boundaries_of_ten_classes_with_long_names():
-    forest = RandomForestClassifier(5, random_state=0).fit(DIGITS.data, DIGITS.target)
+    forest = gf.RandomForestClassifier(5, random_state=0).fit(DIGITS.data, DIGITS.target)
     names = [f"the digit that is called {i} and its friends" for i in range(10)]
     ax = plot.plot_boundaries(forest, DIGITS.data, DIGITS.target, (21, 42), class_names=names)
     check_readable(ax)
@@ -144,7 +136,7 @@ def test_frames_with_categories_and_missing_values():
         {"kind": ["a", "b", None, "a"] * 10, "x": [0.0, 1.0, np.nan, 3.0] * 10, "z": range(40)}
     )
     y = np.arange(40) % 2 == 0
-    forest = RandomForestClassifier(5, random_state=0).fit(frame, y)
+    forest = gf.RandomForestClassifier(5, random_state=0).fit(frame, y)
     ax = plot.plot_boundaries(forest, frame, y, ("x", "z"))
     check_readable(ax)
     nullable = frame.convert_dtypes()
@@ -165,8 +157,8 @@ def test_frames_with_categories_and_missing_values():
 def test_steps_are_the_predictions():
     x, y = DIABETES.data[:, [2]], DIABETES.target
     for model in (
-        DecisionTreeRegressor(max_depth=3).fit(x, y),
-        BaggingRegressor(n_estimators=3, random_state=0).fit(x, y),
+        gf.DecisionTreeRegressor(max_depth=3).fit(x, y),
+        gf.BaggingRegressor(n_estimators=3, random_state=0).fit(x, y),
     ):
         ax = plot.plot_steps(model, x, y)
         points, *_, line = ax.lines
@@ -176,7 +168,7 @@ def test_steps_are_the_predictions():
         assert found[:-1].tolist() == model.predict(inside[:, None]).tolist()
         assert found[-1] == found[-2]
         check_readable(ax)
-    tree = DecisionTreeRegressor(max_depth=3).fit(x, y)
+    tree = gf.DecisionTreeRegressor(max_depth=3).fit(x, y)
     cuts = np.unique(tree.tree_.threshold[tree.tree_.feature >= 0])
     assert plot.plot_steps(tree, x).lines[0].get_xdata()[1:-1].tolist() == cuts.tolist()
 
@@ -193,7 +185,7 @@ def test_trees_below_the_forest(numbers):
 
 
 def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
-    two = DecisionTreeRegressor(max_depth=1).fit(PETALS, PETALS)
+    two = gf.DecisionTreeRegressor(max_depth=1).fit(PETALS, PETALS)
     for draw, match in (
         (lambda: plot.plot_steps(forest, PETALS), "for classes draw boundaries"),
         (lambda: plot.plot_steps(two, PETALS), "one output can be drawn, the estimator has 2"),
@@ -201,14 +193,12 @@ def test_what_cannot_be_drawn_as_a_surface(forest, numbers):
         (lambda: plot.plot_boundaries(forest, IRIS.data), "X has 4 features, but .* expecting 2"),
         (lambda: plot.plot_boundaries(forest, PETALS, IRIS.target), "does not know"),
         (lambda: plot.plot_boundaries(forest, PETALS, feature_names=["a"]), "feature_names has 1"),
-        (
-            lambda: plot.plot_boundaries(numbers, DIABETES.data, class_names=["a"]),
-            "class_names are for classes",
-        ),
-    ):
+        (lambda: plot.plot_boundaries(numbers, DIABETES.data, class_names=["a"]),
+         "class_names are for classes"),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=match):
             draw()
-    embedding = RandomTreesEmbedding(2).fit(PETALS)
+    embedding = gf.RandomTreesEmbedding(2).fit(PETALS)
     with pytest.raises(TypeError, match="RandomTreesEmbedding predicts neither classes nor"):
         plot.plot_boundaries(embedding, PETALS)
     with pytest.raises(TypeError, match="no trees of gpuforest's"):
@@ -235,7 +225,7 @@ def test_impurities():
 @pytest.mark.parametrize("rule", ["min", "one_se"])
 @pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
 def test_pruning(data, rule):
-    kind = DecisionTreeClassifier if data is IRIS else DecisionTreeRegressor
+    kind = gf.DecisionTreeClassifier if data is IRIS else gf.DecisionTreeRegressor
     tree = kind(ccp_alpha="cv", ccp_rule=rule, random_state=0).fit(data.data, data.target)
     curve = tree.pruning_curve_
     ax = plot.plot_pruning(tree)
@@ -265,7 +255,7 @@ def test_pruning(data, rule):
 
 @pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
 def test_out_of_bag(data):
-    kind = RandomForestClassifier if data is IRIS else RandomForestRegressor
+    kind = gf.RandomForestClassifier if data is IRIS else gf.RandomForestRegressor
     model = kind(30, oob_score=True, random_state=0).fit(data.data, data.target)
     ax = plot.plot_oob(model)
     assert ax.lines[0].get_xdata().tolist() == model.oob_curve_.n_estimators.tolist()
@@ -275,7 +265,7 @@ def test_out_of_bag(data):
 
 
 def test_without_a_curve(tree):
-    plain = RandomForestClassifier(2, random_state=0).fit(PETALS, SPECIES)
+    plain = gf.RandomForestClassifier(2, random_state=0).fit(PETALS, SPECIES)
     with pytest.raises(ValueError, match=r"no pruning_curve_: fit a DecisionTree\* with ccp_alpha"):
         plot.plot_pruning(tree)
     with pytest.raises(ValueError, match="no oob_curve_: fit a forest with oob_score=True"):
@@ -303,8 +293,8 @@ def test_importances_of_a_forest(numbers):
 def test_importances_of_a_tree_and_of_permutations(tree):
     ax = plot.plot_importances(tree, feature_names=IRIS.feature_names)
     assert len(ax.containers) == 1  # bars without deviations
-    model = RandomForestClassifier(5, random_state=0).fit(IRIS.data, IRIS.target)
-    own = oob_impurity_importance(model, IRIS.data, IRIS.target)
+    model = gf.RandomForestClassifier(5, random_state=0).fit(IRIS.data, IRIS.target)
+    own = gf.oob_impurity_importance(model, IRIS.data, IRIS.target)
     ax = plot.plot_importances(own)
     assert [p.get_width() for p in ax.patches] == sorted(own.importances_mean, reverse=True)
     assert ax.get_xlabel().startswith("decrease of impurity out of bag")
@@ -320,13 +310,13 @@ def test_importances_of_a_tree_and_of_permutations(tree):
 
 def test_trees_without_a_split():
     X, y = np.zeros((6, 1)), [0, 1] * 3
-    tree = DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=2, random_state=0).fit(X, y)
+    tree = gf.DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=2, random_state=0).fit(X, y)
     assert "samples = 6" in [t.get_text() for t in plot.plot_tree(tree).texts]
     for ax in (plot.plot_pruning(tree), plot.plot_importances(tree)):
         check_readable(ax)
-    constant = DecisionTreeRegressor().fit(X, np.ones(6))
+    constant = gf.DecisionTreeRegressor().fit(X, np.ones(6))
     assert plot.plot_steps(constant, X).lines[0].get_ydata().tolist() == [1.0, 1.0]
-    flat = DecisionTreeRegressor().fit(np.zeros((6, 2)), np.ones(6))
+    flat = gf.DecisionTreeRegressor().fit(np.zeros((6, 2)), np.ones(6))
     check_readable(plot.plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
 
 
@@ -359,7 +349,7 @@ def test_boundaries_of_counts_are_means_and_no_logarithms(counts):
 @pytest.mark.parametrize("n_trees", [0, 1, 3])
 def test_steps_are_the_predictions_after_rounds(n_trees):
     x, y = DIABETES.data[:, [2]], DIABETES.target
-    model = HistGradientBoostingRegressor(max_iter=10).fit(x, y)
+    model = gf.HistGradientBoostingRegressor(max_iter=10).fit(x, y)
     ax = plot.plot_steps(model, x, y, n_trees=n_trees)
     _, *stages, line = ax.lines
     ends = line.get_xdata()
@@ -385,4 +375,6 @@ def test_importances_of_boosting(counts):
         plot.plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
     )
     with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
-        plot.plot_importances(IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data))
+        plot.plot_importances(
+            gf.IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data)
+        )

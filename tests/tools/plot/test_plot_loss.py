@@ -7,14 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
 
-import gpuforest
-from gpuforest import (
-    AdaBoostClassifier,
-    AdaBoostRegressor,
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    RandomForestClassifier,
-)
+import gpuforest as gf
 from gpuforest.plot import plot_loss
 
 IRIS, CANCER, DIABETES = (
@@ -31,10 +24,10 @@ def curves(ax):
 @pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
 def test_the_losses_of_a_fit(tmp_path, data):
     X, _, y, _ = data
-    kind = HistGradientBoostingClassifier if data is IRIS else HistGradientBoostingRegressor
+    kind = gf.HistGradientBoostingClassifier if data is IRIS else gf.HistGradientBoostingRegressor
     model = kind(**STOPS).fit(X, y)
     model.save(tmp_path / "model")
-    for shown in (model, gpuforest.load(tmp_path / "model")):
+    for shown in (model, gf.load(tmp_path / "model")):
         ax = plot_loss(shown)
         training, validation, best = ax.lines
         for line, scores in ((training, model.train_score_), (validation, model.validation_score_)):
@@ -54,7 +47,7 @@ def judge(estimator, X, y):
 def test_scores_are_drawn_as_they_are():
     X, X_test, y, y_test = CANCER
     for scoring, word in (("roc_auc", "roc_auc"), (None, "accuracy"), (judge, "judge")):
-        model = HistGradientBoostingClassifier(scoring=scoring, **STOPS).fit(X, y)
+        model = gf.HistGradientBoostingClassifier(scoring=scoring, **STOPS).fit(X, y)
         ax = plot_loss(model, X_test, y_test)
         assert ax.get_ylabel() == f"score: {word}"
         lines = curves(ax)
@@ -73,7 +66,7 @@ def test_scores_are_drawn_as_they_are():
 def test_the_loss_of_rows_that_are_passed(data):
     X, X_test, y, y_test = data
     names = np.array(["a", "b", "c"])
-    model = HistGradientBoostingClassifier(max_iter=15).fit(X, names[y])
+    model = gf.HistGradientBoostingClassifier(max_iter=15).fit(X, names[y])
     with pytest.raises(
         ValueError, match="kept no losses: fit it with early_stopping=True, or pass"
     ):
@@ -89,7 +82,7 @@ def test_the_loss_of_rows_that_are_passed(data):
 
 def test_the_loss_of_training_rows_is_that_of_the_fit():
     X, _, y, _ = DIABETES
-    model = HistGradientBoostingRegressor("huber", validation_fraction=None, **STOPS).fit(X, y)
+    model = gf.HistGradientBoostingRegressor("huber", validation_fraction=None, **STOPS).fit(X, y)
     ax = plot_loss(model, X, y)
     lines = curves(ax)
     assert lines["rows passed"].get_ydata().tolist() == lines["training"].get_ydata().tolist()
@@ -99,8 +92,8 @@ def test_the_loss_of_training_rows_is_that_of_the_fit():
 
 def test_the_errors_of_adaboost():
     for kind, (X, X_test, y, y_test), word in (
-        (AdaBoostClassifier, CANCER, "share of wrong rows"),
-        (AdaBoostRegressor, DIABETES, "1 - R²"),
+        (gf.AdaBoostClassifier, CANCER, "share of wrong rows"),
+        (gf.AdaBoostRegressor, DIABETES, "1 - R²"),
     ):
         model = kind(n_estimators=10, random_state=0).fit(X, y)
         ax = plot_loss(model, X_test, y_test)
@@ -116,11 +109,11 @@ def test_the_errors_of_adaboost():
 
 def test_what_is_refused():
     X, X_test, y, y_test = IRIS
-    model = HistGradientBoostingClassifier(max_iter=2).fit(X, y)
+    model = gf.HistGradientBoostingClassifier(max_iter=2).fit(X, y)
     with pytest.raises(TypeError, match="a RandomForestClassifier has no rounds of boosting"):
-        plot_loss(RandomForestClassifier(2).fit(X, y))
+        plot_loss(gf.RandomForestClassifier(2).fit(X, y))
     with pytest.raises(ValueError, match="not fitted"):
-        plot_loss(HistGradientBoostingClassifier())
+        plot_loss(gf.HistGradientBoostingClassifier())
     for given, message in (
         ({"X": X}, "y is missing: pass both X and y"),
         ({"y": y}, "X is missing: pass both X and y"),

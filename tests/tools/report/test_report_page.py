@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_score, r2_score, recall_score
 from sweeps import swept
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.estimators import __all__ as ESTIMATORS
 
 RNG = np.random.default_rng(0)
@@ -21,7 +21,7 @@ NUMBERS = 2 * X[:, 0] + RNG.normal(size=120)
 
 
 def made(name, **params):
-    kind = getattr(gpuforest, name)
+    kind = getattr(gf, name)
     known = kind().get_params(deep=False)
     few = {"max_iter": 4} if "max_iter" in known else {"n_estimators": 4}
     few |= {"random_state": 0, "backend": "numpy"}
@@ -95,7 +95,7 @@ def test_thresholds_f1_units_and_the_date():
     scores = f1_score(y[60:], model.predict(X[60:]), average=None)
     of_classes = page.text.split("Each class")[1]
     assert all(f"\n{score:.4f}\n" in of_classes for score in scores)
-    assert f"Made by gpuforest {gpuforest.__version__} on {date.today()}." in page.text
+    assert f"Made by gpuforest {gf.__version__} on {date.today()}." in page.text
     model = fitted("RandomForestRegressor")
     model.source_ = {"target": "price <b>"}
     page = Page(model.report(X, NUMBERS))
@@ -114,7 +114,7 @@ def test_how_rows_out_of_bag_are_judged(tmp_path):
             model.fit(X, NUMBERS, **{word: months})
         assert Page(model.report()).after(names).startswith(text)
         model.save(tmp_path / word)
-        assert Page(gpuforest.load(tmp_path / word).report()).after(names).startswith(text)
+        assert Page(gf.load(tmp_path / word).report()).after(names).startswith(text)
     assert names not in Page(fitted("RandomForestRegressor").report()).text
 
 
@@ -165,10 +165,10 @@ def test_a_fit_says_more_than_a_file(tmp_path):
     model = fitted("RandomForestClassifier", oob_score=True, n_estimators=30, max_depth=3)
     here = Page(model.report())
     model.save(tmp_path / "model")
-    there = Page(gpuforest.load(tmp_path / "model").report())
+    there = Page(gf.load(tmp_path / "model").report())
     for page in (here, there):
         assert page.after("training rows").startswith("120")
-        assert page.after("trained with gpuforest").startswith(gpuforest.__version__)
+        assert page.after("trained with gpuforest").startswith(gf.__version__)
         assert page.after("classes").startswith("2: \nno\n, \nyes")
         assert page.after("max_depth").startswith("3")
     digest = "SHA-256 of the forest"
@@ -198,23 +198,15 @@ def test_few_rows(name, n):
     [
         (made("RandomForestClassifier"), np.full(120, "a"), ["One class."]),
         (made("RandomForestRegressor"), np.ones(120), ["R² is not defined."]),
-        (
-            made("DecisionTreeClassifier", max_depth=2),
-            np.arange(120) % 40,
-            ["40 classes are too many for a matrix", "The most frequent errors"],
-        ),
-        (
-            made("RandomForestClassifier"),
-            np.stack([CLASSES, np.where(X[:, 1] > 0, "yes", "no")], axis=1),
-            ["2 outputs, each a line here", "accuracy, all outputs right"],
-        ),
-        (
-            made("ExtraTreesRegressor"),
-            np.stack([NUMBERS, -NUMBERS], axis=1),
-            ["R², mean of the outputs"],
-        ),
+        (made("DecisionTreeClassifier", max_depth=2), np.arange(120) % 40,
+         ["40 classes are too many for a matrix", "The most frequent errors"]),
+        (made("RandomForestClassifier"),
+         np.stack([CLASSES, np.where(X[:, 1] > 0, "yes", "no")], axis=1),
+         ["2 outputs, each a line here", "accuracy, all outputs right"]),
+        (made("ExtraTreesRegressor"), np.stack([NUMBERS, -NUMBERS], axis=1),
+         ["R², mean of the outputs"]),
     ],
-)
+)  # fmt: skip
 def test_targets_of_all_kinds(model, y, texts):
     page = Page(model.fit(X, y).report(X, y))
     assert all(text in page.text for text in texts)
@@ -258,7 +250,7 @@ def test_rows_that_do_not_fit_are_refused(rows, targets, error, message):
 
 
 def test_ensembles_of_others_are_refused():
-    model = gpuforest.BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, CLASSES)
+    model = gf.BaggingClassifier(LogisticRegression(), n_estimators=2).fit(X, CLASSES)
     with pytest.raises(TypeError, match="holds other estimators than gpuforest's trees"):
         model.report(X, CLASSES)
 

@@ -6,7 +6,7 @@ from hostile import Page
 from sklearn import metrics
 from sklearn.inspection import partial_dependence
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.tools.report import page, pictures, results
 from gpuforest.tools.report.html import figure, interval, scored, share
 from gpuforest.tools.report.rows import Rows, aligned, drift
@@ -25,11 +25,11 @@ YES = np.where(X3[:, 0] + THREE.normal(size=N) > 0, "yes", "no")
 
 
 def voting(n_estimators=20, **params):
-    return gpuforest.RandomForestClassifier(n_estimators, random_state=0, backend="numpy", **params)
+    return gf.RandomForestClassifier(n_estimators, random_state=0, backend="numpy", **params)
 
 
 def forest(name="RandomForestClassifier", **params):
-    kind = getattr(gpuforest, name)
+    kind = getattr(gf, name)
     return kind(10, random_state=0, backend="numpy", **params)
 
 
@@ -124,7 +124,7 @@ def test_dependence_is_that_of_scikit_learn():
 def test_errors_by_trees_end_at_that_of_all(name, classes):
     params = {"max_iter" if "Hist" in name else "n_estimators": 9, "random_state": 0}
     y = CLASSES if classes else NUMBERS
-    model = getattr(gpuforest, name)(**params).fit(X[:200], y[:200])
+    model = getattr(gf, name)(**params).fit(X[:200], y[:200])
     n, errors = results.staged_error(Rows.read(model, X[200:], y[200:]))
     assert n[0] == 1
     assert n[-1] == getattr(model, "n_iter_", 9)

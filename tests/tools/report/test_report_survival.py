@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hostile import Page
 
-import gpuforest
+import gpuforest as gf
 from gpuforest.tools.report.scores import brier_scores
 
 N = 240
@@ -17,7 +17,7 @@ Y = np.rec.fromarrays([TIME <= END, np.round(np.minimum(TIME, END), 1)], names="
 
 
 def made(**params):
-    return gpuforest.RandomSurvivalForest(20, random_state=0, backend="numpy", **params)
+    return gf.RandomSurvivalForest(20, random_state=0, backend="numpy", **params)
 
 
 def brier_by_definition(known, rows, survival, t):
