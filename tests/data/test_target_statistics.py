@@ -1,19 +1,18 @@
 """Target statistics: by their definition, and the models that are made of them."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from engine import same_forest
+from saved import save_tampered
 from sklearn.base import clone
 
 import gpuforest as gf
 from gpuforest.common import hashing
 from gpuforest.data import target_statistics
 from gpuforest.data.target_statistics import OrderedTarget, class_scores, prior_of
-from gpuforest.export import container, model_file
 
 RNG = np.random.default_rng(7)
 N = 1500
@@ -42,51 +41,21 @@ def by_hash(n, seed):
     return sorted(range(n), key=hashes.__getitem__)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_mean_of_the_rows_before(weighted):
-    """The definition, in fractions."""
-    codes = np.where(RNG.random(N) < 0.05, -1, TOWN)
-    weights = WEIGHTS.astype(int) if weighted else np.ones(N, int)
-    values, statistic = OrderedTarget(
-        Y, 2, weights.astype(np.int32) if weighted else None, seed=3
-    ).statistic(codes, tuple(NAMES))
-    known = codes >= 0
-    w, s = (np.bincount(codes[known], (weights * f)[known], 61).astype(int) for f in (1, Y))
-    squares = float((weights * Y)[known].sum())
-    prior = prior_of(w, s, squares, int((weights[known] > 0).sum()))
-    total_weight, total = [prior[0]] * 61, [prior[1]] * 61
-    counted = np.flatnonzero(weights)  # rows of weight zero come last
-    for row in [*counted[by_hash(len(counted), 3)], *np.flatnonzero(weights == 0)]:
-        if (town := codes[row]) < 0:
-            assert np.isnan(values[row])
-            continue
-        assert values[row] == np.float32(Fraction(total[town], total_weight[town]))
-        total_weight[town] += int(weights[row])
-        total[town] += int(weights[row] * Y[row])
-    means = [np.float32(Fraction(*pair)) for pair in zip(total, total_weight, strict=True)]
-    assert statistic == (tuple(NAMES), tuple(map(float, means)))
-
-
-def test_groups_by_hand(monkeypatch):
-    """The example of the module: rows of one category in their order, and two that do not count."""
-    monkeypatch.setattr(target_statistics, "prior_of", lambda *_: (2, 1))
-    order = np.array(by_hash(4, 3))
-    y, groups, weights = np.zeros((3, 6), np.int32)
-    y[order], groups[order], weights[order] = [0, 1, 1, 0], [5, 2, 5, 2], [1, 1, 2, 1]
-    y[4:], groups[4:] = 1, (2, 9)
-    codes = np.zeros(6, np.int64)
-    expected = [1 / 2, 3 / 5, 1 / 2, 3 / 5, 3 / 5, 4 / 7]  # the last sees all rows
-    values, statistic = OrderedTarget(y, 2, weights, 3, groups).statistic(codes, ("a",))
-    assert values[[*order, 4, 5]].tolist() == np.float32(expected).tolist()
-    assert statistic.values == tuple(np.float32([4 / 7, 1 / 2]).tolist())
-    alone, _ = OrderedTarget(y, 2, weights, 3).statistic(codes, ("a",))
-    expected = [1 / 2, 1 / 3, 2 / 4, 4 / 6, 4 / 7, 4 / 7]
-    assert alone[[*order, 4, 5]].tolist() == np.float32(expected).tolist()
-
-
-def by_definition(target, codes, n, prior):
-    """The numbers of training rows, in fractions, row by row."""
+def by_definition(target, codes, n):
+    """The numbers of training rows, in fractions, row by row, and the means of n categories."""
     weights, (integers, scale) = target.weight, target.integers(codes, n)
+    known = codes >= 0
+    w, s, squares = (
+        np.bincount(codes[known], (weights * f)[known], n)
+        for f in (np.ones(len(codes)), integers, integers.astype(np.float64) ** 2)
+    )
+    n_rows = np.count_nonzero(weights[known])
+    prior = prior_of(w.astype(int), s.astype(int), squares.sum(), n_rows)
+
+    def mean(rows):
+        weight, total = (sum(map(int, of)) for of in (weights[rows], (weights * integers)[rows]))
+        return np.float32(Fraction(prior[1] + total, prior[0] + weight) / int(scale))
+
     counted = np.flatnonzero(weights)
     place = {int(counted[i]): at for at, i in enumerate(by_hash(len(counted), target.seed))}
     groups = np.arange(len(codes)) if target.groups is None else target.groups
@@ -95,20 +64,16 @@ def by_definition(target, codes, n, prior):
         of_group[groups[row]] = min(at, of_group.get(groups[row], at))
     where = np.array([of_group.get(group, len(codes)) for group in groups])
     values = np.full(len(codes), np.nan, np.float32)
-    for row in np.flatnonzero(codes >= 0):
-        before = (codes == codes[row]) & (where < where[row])
-        weight = prior[0] + int(weights[before].sum())
-        total = prior[1] + int((weights * integers)[before].sum())
-        values[row] = np.float32(Fraction(total, weight) / int(scale))
-    return values
+    for row in np.flatnonzero(known):
+        values[row] = mean((codes == codes[row]) & (where < where[row]))
+    return values, tuple(float(mean(codes == c)) for c in range(n))
 
 
 @pytest.mark.parametrize("target", [Y, Z, SIX], ids=["classes", "numbers", "six"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS.astype(np.int32)], ids=["alone", "weighted"])
 @pytest.mark.parametrize("n_groups", [None, 9, 400])
-def test_a_number_holds_no_target_of_its_group(target, weights, n_groups, monkeypatch):
-    monkeypatch.setattr(target_statistics, "prior_of", lambda *_: (3, 2))
-    codes = np.where(RNG.random(400) < 0.05, -1, TOWN[:400] // 4)
+def test_a_number_holds_no_target_of_its_group(target, weights, n_groups):
+    codes = np.where(RNG.random(400) < 0.05, -1, TOWN[:400] % 15)
     weights = None if weights is None else weights[:400]
     groups = None if n_groups is None else RNG.integers(0, n_groups, 400)
     y, n_classes = target[:400], 0
@@ -117,9 +82,9 @@ def test_a_number_holds_no_target_of_its_group(target, weights, n_groups, monkey
         n_classes = len(classes)
     made = OrderedTarget(y, n_classes, weights, 3, groups)
     values, statistic = made.statistic(codes, tuple(NAMES[:15]))
-    assert np.array_equal(values, by_definition(made, codes, 16, (3, 2)), equal_nan=True)
-    without = OrderedTarget(y, n_classes, weights, 3)
-    assert statistic == without.statistic(codes, tuple(NAMES[:15]))[1]
+    expected, means = by_definition(made, codes, 16)
+    assert np.array_equal(values, expected, equal_nan=True)
+    assert statistic == (tuple(NAMES[:15]), means)
     if n_groups is None:  # groups of one row each change nothing, whatever their labels
         made = OrderedTarget(y, n_classes, weights, 3, RNG.permutation(400))
         ones = made.statistic(codes, tuple(NAMES[:15]))[0]
@@ -276,36 +241,37 @@ def test_the_same_forest_from_blocks(model, y, weights, tmp_path):
 
 
 def test_refusals(monkeypatch):
-    forest = gf.RandomForestClassifier(2, **BY_TARGET)
-    with pytest.raises(ValueError, match="of one output: pass categorical_split='subset'"):
-        forest.fit(FRAME, np.stack([Y, Y], axis=1))
-    with pytest.raises(ValueError, match="needs y: pass it with the blocks"):
-        gf.BinnedData.from_blocks([FRAME], **BY_TARGET)
+    forest, two = gf.RandomForestClassifier(2, **BY_TARGET), np.stack([Y, Y], axis=1)
     data = gf.BinnedData.from_blocks([(FRAME, Y)], **BY_TARGET)
-    with pytest.raises(ValueError, match="categorical_split='subset' of the estimator, but"):
-        gf.RandomForestClassifier(2, random_state=0).fit(data)
-    with pytest.raises(ValueError, match="pass no other y to fit"):
-        forest.fit(data, 1 - Y)
-    with pytest.raises(ValueError, match="pass no other sample_weight to fit"):
-        forest.fit(data, sample_weight=WEIGHTS)
-    with pytest.raises(ValueError, match="pass no other groups to fit"):
-        gf.HistGradientBoostingClassifier(**BY_TARGET).fit(data, groups=TOWN)
-    with pytest.raises(ValueError, match="are of classes, and the estimator predicts numbers"):
-        gf.RandomForestRegressor(2, **BY_TARGET).fit(data)
-    forest.fit(data)
-    with pytest.raises(ValueError, match="not written as Python"):
-        gf.export_python(forest)
-    with pytest.raises(ValueError, match="categorical features"):
-        forest.to_sklearn()
-    with pytest.raises(ValueError, match="categorical_split"):
-        gf.IsolationForest(categorical_split="ordered_target").fit(FRAME)
+    boosted, numbers = gf.HistGradientBoostingClassifier, gf.RandomForestRegressor
+    fitted = clone(forest).fit(data)
+    for call, message in (
+        (lambda: forest.fit(FRAME, two), "of one output: pass categorical_split='subset'"),
+        (lambda: gf.BinnedData.from_blocks([FRAME], **BY_TARGET), "needs y: pass it with the bl"),
+        (lambda: gf.RandomForestClassifier(random_state=0).fit(data), "t='subset' of the estimat"),
+        (lambda: forest.fit(data, 1 - Y), "pass no other y to fit"),
+        (lambda: forest.fit(data, sample_weight=WEIGHTS), "pass no other sample_weight to fit"),
+        (lambda: boosted(**BY_TARGET).fit(data, groups=TOWN), "pass no other groups to fit"),
+        (lambda: numbers(2, **BY_TARGET).fit(data), "classes, and the estimator predicts numbers"),
+        (lambda: gf.export_python(fitted), "not written as Python"),
+        (fitted.to_sklearn, "categorical features"),
+        (lambda: gf.IsolationForest(categorical_split="ordered_target").fit(FRAME), "cal_split"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
     monkeypatch.setattr("gpuforest.data.categories.MOST_NUMBERED", 20)
     with pytest.raises(ValueError, match="has 60 categories; at most 20 are supported"):
         forest.fit(FRAME, Y)
     assert target_statistics.FROM == 30  # what the documentation says
 
 
-def test_an_exported_model_takes_the_categories():
+def test_an_exported_model_takes_the_categories_or_their_numbers():
+    treelite = pytest.importorskip("treelite", reason="needs pip install 'gpuforest[checks]'")
+    model = gf.RandomForestRegressor(5, **BY_TARGET).fit(FRAME, Z)
+    table = gf.category_codes(model, FRAME)
+    found = treelite.gtil.predict(model.to_treelite(), table)
+    assert np.allclose(found.ravel(), model.predict(FRAME), rtol=1e-12)
+    assert "the mean target of its category" in gf.export_c(model)
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs pip install 'gpuforest[checks]'")
     frame = FRAME.assign(few=NAMES[TOWN % 5])
     for names in (["town", "a"], ["town", "few", "a"]):
@@ -325,27 +291,13 @@ def test_an_exported_model_takes_the_categories():
     ids=range(9),
 )  # fmt: skip
 def test_files_that_no_model_wrote(statistic, tmp_path):
-    path = tmp_path / "model"
-    gf.DecisionTreeClassifier(**BY_TARGET).fit(FRAME, Y).save(path)
-    text, arrays = container.read(path, model_file.ARRAYS)
-    header = json.loads(text)
-    container.write(path, json.dumps(header | {"statistics": {"0": statistic}}), arrays)
-    with pytest.raises(gf.ModelFormatError):
-        gf.load(path)
-    container.write(
-        path, json.dumps(header | {"statistics": {"3": header["statistics"]["0"]}}), arrays
-    )
-    with pytest.raises(gf.ModelFormatError):
-        gf.load(path)
-
-
-def test_an_exported_model_takes_the_numbers_of_categories():
-    treelite = pytest.importorskip("treelite", reason="needs pip install 'gpuforest[checks]'")
-    model = gf.RandomForestRegressor(5, **BY_TARGET).fit(FRAME, Z)
-    table = gf.category_codes(model, FRAME)
-    found = treelite.gtil.predict(model.to_treelite(), table)
-    assert np.allclose(found.ravel(), model.predict(FRAME), rtol=1e-12)
-    assert "the mean target of its category" in gf.export_c(model)
+    path, model = tmp_path / "model", gf.DecisionTreeClassifier(**BY_TARGET).fit(FRAME, Y)
+    known = [list(part) for part in model.forest_.edges.statistics[0]]
+    for statistics in ({"0": statistic}, {"3": known}):
+        model.save(path)
+        save_tampered(model, path, statistics=statistics)
+        with pytest.raises(gf.ModelFormatError):
+            gf.load(path)
 
 
 @pytest.mark.parametrize("name", ["Bagging", "AdaBoost"])

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from saved import reloaded
 from scipy.stats import binom
 from sklearn.datasets import load_diabetes, load_iris
 
@@ -99,26 +100,25 @@ def test_trees_without_rows_out_of_bag_are_left_out():
         gf.oob_permutation_importance(forest, X, y)
 
 
-def test_what_cannot_be_is_refused(tmp_path):
+@pytest.mark.parametrize("find", [gf.oob_impurity_importance, gf.oob_permutation_importance])
+def test_what_cannot_be_is_refused(find, tmp_path):
     X, y = IRIS
     forest = gf.RandomForestClassifier(3, random_state=0).fit(X, y)
-    for wrong, message in (
-        ((X, NAMES[y]), "other classes"),
-        ((X, two(y)), "other classes"),
-        ((X[:, :2], y), "2 features"),
+    plain = gf.RandomForestClassifier(3, bootstrap=False).fit(X, y)
+    loaded = reloaded(gf.BaggingRegressor(n_estimators=3).fit(X, y), tmp_path)
+    for model, rows, target, message in (
+        (forest, X, NAMES[y], "other classes"),
+        (forest, X, two(y), "other classes"),
+        (forest, X[:, :2], y, "2 features"),
+        (plain, X, y, "no row is out of bag without bags: fit with bootstrap=True"),
+        (loaded, X, y, "the bags are not known to Bagging"),
+        (gf.RandomForestClassifier(), X, y, "not fitted yet"),
     ):
         with pytest.raises(ValueError, match=message):
-            gf.oob_permutation_importance(forest, *wrong)
-    plain = gf.RandomForestClassifier(3, bootstrap=False).fit(X, y)
-    with pytest.raises(ValueError, match="fit with bootstrap=True"):
-        gf.oob_permutation_importance(plain, X, y)
-    gf.BaggingRegressor(n_estimators=3).fit(X, y).save(tmp_path / "model")
-    with pytest.raises(ValueError, match="the bags are not known to Bagging"):
-        gf.oob_permutation_importance(gf.load(tmp_path / "model"), X, y)
-    with pytest.raises(ValueError, match="not fitted yet"):
-        gf.oob_permutation_importance(gf.RandomForestClassifier(), X, y)
-    with pytest.raises(TypeError, match="not a DecisionTreeClassifier"):
-        gf.oob_permutation_importance(gf.DecisionTreeClassifier().fit(X, y), X, y)
+            find(model, rows, target)
+    for other, name in ((gf.DecisionTreeClassifier().fit(X, y), "DecisionTreeC"), (None, "None")):
+        with pytest.raises(TypeError, match=rf"{find.__name__} takes a fitted Random.* {name}"):
+            find(other, X, y)
 
 
 def test_groups_of_features_are_permuted_together():
@@ -168,16 +168,13 @@ def by_definition(forest, y):
     return found
 
 
-def test_the_definition_for_classes(backend):
-    forest = gf.RandomForestClassifier(2, random_state=1, backend=backend).fit(X, CLASSES)
+def test_the_definition():
+    given = {"n_estimators": 2, "random_state": 1}
+    forest = gf.RandomForestClassifier(**given).fit(X, CLASSES)
     found = gf.oob_impurity_importance(forest, X, CLASSES).importances
     one_hot = (CLASSES[:, None] == forest.classes_).astype(int)
     assert np.allclose(found, by_definition(forest, one_hot))  # sums in another order
-
-
-def test_the_definition_for_numbers(backend):
-    forest = gf.RandomForestRegressor(2, random_state=1, max_features=1, backend=backend)
-    forest.fit(X, NUMBERS)
+    forest = gf.RandomForestRegressor(max_features=1, **given).fit(X, NUMBERS)
     found = gf.oob_impurity_importance(forest, X, NUMBERS).importances
     assert np.allclose(found, by_definition(forest, NUMBERS) / 2)  # means over two outputs
 
@@ -224,14 +221,6 @@ def test_combinations_share_their_gains():
     assert plain.importances_mean.argmax() == 0
 
 
-def test_without_rows_out_of_bag():
-    forest = gf.RandomForestClassifier(2, bootstrap=False).fit(X, CLASSES)
-    with pytest.raises(ValueError, match="no row is out of bag without bags"):
-        gf.oob_impurity_importance(forest, X, CLASSES)
-    with pytest.raises(TypeError, match="oob_impurity_importance takes a fitted RandomForest"):
-        gf.oob_impurity_importance(None, X, CLASSES)
-
-
 def asking(kind=gf.RandomForestClassifier, **given):
     return kind(8, unbiased_importances=True, random_state=1, **given)
 
@@ -242,8 +231,7 @@ def test_the_attribute_is_what_the_function_finds(kind, backend, tmp_path):
     forest = asking(kind, bootstrap=True, backend=backend).fit(X, y)
     found = forest.unbiased_feature_importances_
     assert np.array_equal(found, gf.oob_impurity_importance(forest, X, y).importances_mean)
-    forest.save(tmp_path / "forest")
-    for same in (gf.load(tmp_path / "forest"), pickle.loads(pickle.dumps(forest))):
+    for same in (reloaded(forest, tmp_path), pickle.loads(pickle.dumps(forest))):
         assert np.array_equal(same.unbiased_feature_importances_, found)
 
 
@@ -285,11 +273,9 @@ def test_a_file_whose_importances_do_not_fit(tmp_path):
     forest = asking().fit(X, CLASSES)
     for found in ([1.0], [0.0, np.inf, 0.0]):
         forest._unbiased_importances_ = np.array(found)
-        forest.save(tmp_path / "forest")
-        with pytest.raises(
-            gf.ModelFormatError, match=r"importances (that does not fit|out of range)"
-        ):
-            gf.load(tmp_path / "forest")
+        words = r"importances (that does not fit|out of range)"
+        with pytest.raises(gf.ModelFormatError, match=words):
+            reloaded(forest, tmp_path)
 
 
 @pytest.mark.parametrize("find", [gf.oob_impurity_importance, gf.oob_permutation_importance])
@@ -297,9 +283,8 @@ def test_loaded_forests_know_their_bags(find, tmp_path):
     weight = RNG.integers(0, 3, 80)
     for kind, y in ((gf.RandomForestClassifier, CLASSES), (gf.RandomForestRegressor, NUMBERS)):
         forest = kind(4, random_state=1).fit(X, y, sample_weight=weight)
-        forest.save(tmp_path / "forest")
-        loaded = gf.load(tmp_path / "forest")
-        assert np.array_equal(find(loaded, X, y).importances, find(forest, X, y).importances)
+        found = find(reloaded(forest, tmp_path), X, y).importances
+        assert np.array_equal(found, find(forest, X, y).importances)
 
 
 def test_binned_data_and_other_targets():

@@ -32,21 +32,25 @@ def slow_means(model, X, sampling, n_values):
     return sums / counts[:, None]
 
 
-def test_classifier(backend):
-    X, y = load_iris(return_X_y=True)
-    model = gf.RandomForestClassifier(40, oob_score=True, random_state=0, backend=backend).fit(X, y)
+IRIS = load_iris(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+NOISY = make_classification(300, 12, n_informative=4, n_classes=3, flip_y=0.2, random_state=0)
+
+
+def test_classifier():
+    X, y = IRIS
+    model = gf.RandomForestClassifier(40, oob_score=True, random_state=0).fit(X, y)
     expected = slow_means(model, X, Sampling(150, 150, None), 3)
     assert np.array_equal(model.oob_decision_function_, expected)
     assert model.oob_score_ == accuracy_score(y, expected.argmax(axis=1))
     assert 0.9 < model.oob_score_ < 1
 
 
-def test_regressor_with_fewer_draws_and_weights(backend):
-    X, y = load_diabetes(return_X_y=True)
+def test_regressor_with_fewer_draws_and_weights():
+    X, y = DIABETES
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    model = gf.RandomForestRegressor(
-        40, oob_score=True, max_samples=200, random_state=0, backend=backend
-    ).fit(X, y, weights)
+    model = gf.RandomForestRegressor(40, oob_score=True, max_samples=200, random_state=0)
+    model.fit(X, y, weights)
     expected = slow_means(model, X, Sampling(len(y), 200, weights.astype("i4")), 1)[:, 0]
     assert np.array_equal(model.oob_prediction_, expected)
     some = weights > 0  # the others score nothing
@@ -55,8 +59,8 @@ def test_regressor_with_fewer_draws_and_weights(backend):
 
 
 def test_the_memory_budget_changes_no_bit(backend):
-    X, y = load_diabetes(return_X_y=True)
-    model = gf.RandomForestRegressor(9, random_state=1, backend=backend).fit(X, y)
+    X, y = DIABETES
+    model = gf.RandomForestRegressor(9, random_state=1).fit(X, y)
     found = []
     for budget in (1, 30_000, 2**28):
         engine = get_backend(backend, memory_budget=budget)
@@ -69,10 +73,9 @@ def test_the_memory_budget_changes_no_bit(backend):
 
 @pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomForestRegressor])
 def test_rows_in_every_bag_are_nan_with_a_warning(backend, kind):
-    X, y = load_iris(return_X_y=True)
     model = kind(2, oob_score=True, random_state=0, backend=backend)
     with pytest.warns(UserWarning, match="Some inputs do not have OOB scores"):
-        model.fit(X, y)
+        model.fit(*IRIS)
     bags = draw_bags(Sampling(150, 150, None), 0, 0, 2, get_backend("numpy"))
     never = (bags > 0).all(axis=0)
     name = "oob_decision_function_" if kind is gf.RandomForestClassifier else "oob_prediction_"
@@ -81,11 +84,6 @@ def test_rows_in_every_bag_are_nan_with_a_warning(backend, kind):
     assert np.array_equal(np.isnan(means).all(axis=1), never)
     assert np.array_equal(np.isnan(means).any(axis=1), never)
     assert 0.5 < model.oob_score_ <= 1  # of the other rows
-
-
-IRIS = load_iris(return_X_y=True)
-DIABETES = load_diabetes(return_X_y=True)
-NOISY = make_classification(300, 12, n_informative=4, n_classes=3, flip_y=0.2, random_state=0)
 
 
 def two(y):
@@ -208,17 +206,18 @@ WIDE = make_regression(200, 40, n_informative=3, noise=5, random_state=0)
 
 
 @pytest.mark.parametrize(
-    ("kind", "data"),
+    ("kind", "data", "n_trees"),
     [
-        (gf.RandomForestRegressor, WIDE),
-        (gf.RandomForestClassifier, NOISY),
-        (gf.ExtraTreesRegressor, WIDE),
+        (gf.RandomForestRegressor, WIDE, 60),
+        (gf.RandomForestClassifier, NOISY, FIRST_TREES - 1),
+        (gf.RandomForestClassifier, NOISY, FIRST_TREES),
+        (gf.ExtraTreesRegressor, WIDE, FIRST_TREES + 1),
     ],
-    ids=lambda item: getattr(item, "__name__", ""),
+    ids=range(4),
 )
-def test_the_number_of_features_is_that_of_the_least_error(kind, data):
+def test_the_number_of_features_is_that_of_the_least_error(kind, data, n_trees):
     given = {"random_state": 2, "bootstrap": True, "oob_score": True}
-    found = kind(60, max_features="oob", **given).fit(*data)
+    found = kind(n_trees, max_features="oob", **given).fit(*data)
     tried = found.oob_max_features_
     default = kind(FIRST_TREES, **given).fit(*data)
     assert default.max_features_ in tried.max_features
@@ -226,7 +225,7 @@ def test_the_number_of_features_is_that_of_the_least_error(kind, data):
         small = kind(FIRST_TREES, max_features=n, **given).fit(*data)
         assert small.oob_curve_.error[-1] == error
     assert found.max_features_ == tried.max_features[tried.error.argmin()]
-    plain = kind(60, max_features=found.max_features_, **given).fit(*data)
+    plain = kind(n_trees, max_features=found.max_features_, **given).fit(*data)
     assert same_forest(found.forest_, plain.forest_)
     assert plain.max_features_ == found.max_features_ == found.estimators_[0].max_features_
 
@@ -236,22 +235,6 @@ def test_features_are_halved_and_doubled():
     assert tried.oob_max_features_.max_features.tolist() == [7, 13, 26, 40]
     assert tried.max_features_ > 13  # three of forty features are informative
     assert tried.n_estimators_ == 5
-
-
-@pytest.mark.parametrize("n_trees", [FIRST_TREES - 1, FIRST_TREES, FIRST_TREES + 1])
-def test_as_many_trees_as_were_tried(backend, n_trees):
-    given = {"random_state": 0, "backend": backend}
-    X, y = NOISY
-    found = gf.RandomForestClassifier(n_trees, max_features="oob", **given).fit(X, y)
-    plain = gf.RandomForestClassifier(n_trees, max_features=found.max_features_, **given).fit(X, y)
-    assert same_forest(found.forest_, plain.forest_)
-
-
-def test_a_warm_start_finds_the_same_features():
-    given = {"max_features": "oob", "random_state": 0}
-    forest = gf.RandomForestRegressor(4, warm_start=True, **given).fit(*WIDE)
-    forest.set_params(n_estimators=70).fit(*WIDE)
-    assert same_forest(forest.forest_, gf.RandomForestRegressor(70, **given).fit(*WIDE).forest_)
 
 
 @pytest.mark.parametrize(
@@ -267,42 +250,3 @@ def test_what_cannot_be_is_refused(kind):
     ):
         with pytest.raises(ValueError, match=message):
             kind(**wrong).fit(*IRIS)
-
-
-def test_features_by_error_need_bags():
-    with pytest.raises(ValueError, match="max_features='oob' needs bootstrap=True"):
-        gf.RandomForestClassifier(max_features="oob", bootstrap=False).fit(*IRIS)
-    for kind in (gf.DecisionTreeClassifier, gf.BaggingClassifier):
-        with pytest.raises(ValueError, match="'max_features' parameter"):
-            kind(max_features="oob").fit(*IRIS)
-
-
-def test_what_was_found_lasts(tmp_path):
-    forest = gf.RandomForestClassifier("auto", max_features="oob", random_state=0).fit(*NOISY)
-    forest.save(tmp_path / "model")
-    other = gf.load(tmp_path / "model")
-    assert same_curve(other.oob_curve_, forest.oob_curve_)
-    assert same_curve(other.oob_max_features_, forest.oob_max_features_)
-    assert (other.n_estimators, other.n_estimators_) == ("auto", forest.n_estimators_)
-    assert (other.max_features, other.max_features_) == ("oob", forest.max_features_)
-    other = forest.to_sklearn()
-    assert (other.n_estimators, other.max_features) == (forest.n_estimators_, forest.max_features_)
-    assert np.array_equal(other.predict(NOISY[0]), forest.predict(NOISY[0]))
-
-
-def test_memory_is_that_of_the_most_trees():
-    sizes = {"n_samples": 1000, "n_features": 10, "backend": "numpy"}
-    auto = gf.estimate_memory(gf.RandomForestRegressor("auto", max_estimators=30), **sizes)
-    assert auto == gf.estimate_memory(gf.RandomForestRegressor(30), **sizes)
-    by_error = gf.estimate_memory(gf.RandomForestRegressor(max_features="oob"), **sizes)
-    assert by_error == gf.estimate_memory(gf.RandomForestRegressor(), **sizes)
-
-
-def test_a_refit_forgets():
-    given = {"max_features": "oob", "oob_score": True, "random_state": 0}
-    forest = gf.RandomForestClassifier("auto", **given).fit(*IRIS)
-    forest.set_params(n_estimators=5, max_features=2, oob_score=False).fit(*IRIS)
-    assert not hasattr(forest, "oob_curve_")
-    assert not hasattr(forest, "oob_score_")
-    assert not hasattr(forest, "oob_max_features_")
-    assert (forest.n_estimators_, forest.max_features_) == (5, 2)

@@ -1,10 +1,11 @@
-"""min_samples_leaf="oob": the fewest rows of a leaf, and with max_features="oob" both together."""
+"""min_samples_leaf="oob", also beside max_features="oob"; what holds of the word "oob" anywhere."""
 
 import pickle
 
 import numpy as np
 import pytest
 from engine import same_forest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 
@@ -133,62 +134,73 @@ def test_every_backend_finds_the_same(backend, kind, data, params):
     assert same_forest(plain.forest_, same.forest_)
 
 
-def test_a_sparse_table_and_more_trees():
-    from scipy.sparse import csr_matrix
+EACH = pytest.mark.parametrize("by_oob", [{**GIVEN, "max_features": "oob"}, BOTH], ids=range(2))
 
-    forest = gf.RandomForestClassifier(4, warm_start=True, **BOTH).fit(csr_matrix(IRIS[0]), IRIS[1])
-    forest.set_params(n_estimators=60).fit(csr_matrix(IRIS[0]), IRIS[1])
-    same = gf.RandomForestClassifier(60, **BOTH).fit(*IRIS)
+
+@EACH
+def test_a_sparse_table_and_more_trees(by_oob):
+    X = csr_matrix(IRIS[0])
+    forest = gf.RandomForestClassifier(4, warm_start=True, **by_oob).fit(X, IRIS[1])
+    forest.set_params(n_estimators=60).fit(X, IRIS[1])
+    same = gf.RandomForestClassifier(60, **by_oob).fit(*IRIS)
     assert same_forest(forest.forest_, same.forest_)
 
 
-def test_what_was_found_lasts(tmp_path):
-    forest = gf.RandomForestClassifier("auto", oob_tol=0.05, **BOTH).fit(*NOISY)
+@EACH
+def test_what_was_found_lasts(by_oob, tmp_path):
+    forest = gf.RandomForestClassifier("auto", oob_tol=0.05, oob_score=True, **by_oob).fit(*NOISY)
+    names = ["n_estimators", "max_features", "min_samples_leaf"]
+    tables = ["oob_curve_", "oob_parameters_" if by_oob is BOTH else "oob_max_features_"]
     forest.save(tmp_path / "model")
     for other in (gf.load(tmp_path / "model"), pickle.loads(pickle.dumps(forest))):
-        for name, column in forest.oob_parameters_.items():
-            assert np.array_equal(other.oob_parameters_[name], column)
-        assert other.min_samples_leaf == "oob"
-        assert other.min_samples_leaf_ == forest.min_samples_leaf_
+        for table in tables:
+            for name, column in getattr(forest, table).items():
+                assert np.array_equal(getattr(other, table)[name], column)
+        for name in names:
+            assert getattr(other, name) == getattr(forest, name) == getattr(clone(forest), name)
+            assert getattr(other, f"{name}_", 0) == getattr(forest, f"{name}_", 0)
         assert same_forest(other.forest_, forest.forest_)
     theirs = forest.to_sklearn()
-    assert theirs.max_features == forest.max_features_
-    assert theirs.min_samples_leaf == forest.min_samples_leaf_
-    assert clone(forest).min_samples_leaf == "oob"
-    forest.set_params(n_estimators=3, max_features=2, min_samples_leaf=4).fit(*NOISY)
-    assert not hasattr(forest, "oob_parameters_")
-    assert (forest.max_features_, forest.min_samples_leaf_) == (2, 4)
+    assert all(getattr(theirs, n) == getattr(forest, f"{n}_", 1) for n in names)
+    rows = NOISY[0].astype(np.float32)
+    assert np.array_equal(theirs.predict(rows), forest.predict(rows))
+    forest.set_params(n_estimators=3, max_features=2, min_samples_leaf=4, oob_score=False)
+    forest.fit(*NOISY)
+    assert not any(hasattr(forest, name) for name in [*tables, "oob_score_"])
+    assert (forest.n_estimators_, forest.max_features_, forest.min_samples_leaf_) == (3, 2, 4)
 
 
-def test_leaves_by_loss_need_bags():
-    with pytest.raises(ValueError, match="min_samples_leaf='oob' needs bootstrap=True: no row"):
-        gf.ExtraTreesClassifier(min_samples_leaf="oob").fit(*IRIS)
-    for kind in (
-        *(gf.DecisionTreeClassifier, gf.RandomTreesEmbedding, gf.HistGradientBoostingClassifier),
-        lambda **leaf: gf.BaggingClassifier(gf.DecisionTreeClassifier(**leaf)),
-    ):
-        with pytest.raises(ValueError, match="The 'min_samples_leaf' parameter of"):
-            kind(min_samples_leaf="oob").fit(*IRIS)
+@pytest.mark.parametrize(
+    ("name", "others"),
+    [
+        ("max_features", [gf.DecisionTreeClassifier, gf.BaggingClassifier]),
+        ("min_samples_leaf", [
+            gf.DecisionTreeClassifier, gf.RandomTreesEmbedding, gf.HistGradientBoostingClassifier,
+            lambda **leaf: gf.BaggingClassifier(gf.DecisionTreeClassifier(**leaf)),
+        ]),
+    ],
+)  # fmt: skip
+def test_the_word_needs_bags(name, others):
+    with pytest.raises(ValueError, match=f"{name}='oob' needs bootstrap=True: no row"):
+        gf.ExtraTreesClassifier(**{name: "oob"}).fit(*IRIS)
+    for kind in others:
+        with pytest.raises(ValueError, match=f"The '{name}' parameter of"):
+            kind(**{name: "oob"}).fit(*IRIS)
 
 
 def test_tools_know_the_word(tmp_path):
     sizes = {"n_samples": 1000, "n_features": 10, "backend": "numpy"}
-    by_loss = gf.estimate_memory(gf.RandomForestRegressor(min_samples_leaf="oob"), **sizes)
-    assert by_loss == gf.estimate_memory(gf.RandomForestRegressor(), **sizes)
-    table = np.column_stack([*NUMBERS])
+    for same, given in (
+        ({}, {"min_samples_leaf": "oob"}), ({}, {"max_features": "oob"}),
+        ({"n_estimators": 30}, {"n_estimators": "auto", "max_estimators": 30}),
+    ):  # fmt: skip
+        found = gf.estimate_memory(gf.RandomForestRegressor(**given), **sizes)
+        assert found == gf.estimate_memory(gf.RandomForestRegressor(**same), **sizes)
     header = ",".join([*"abcdefghij", "y"])
-    np.savetxt(tmp_path / "table.csv", table, delimiter=",", header=header, comments="")
-    words = [
-        "--target",
-        "y",
-        "--min-samples-leaf",
-        "oob",
-        "--n-estimators",
-        "50",
-        "--random-state",
-        "0",
-    ]
-    main(["train", str(tmp_path / "table.csv"), *words, "--out", str(tmp_path / "model")])
+    path, table = str(tmp_path / "table.csv"), np.column_stack([*NUMBERS])
+    np.savetxt(path, table, delimiter=",", header=header, comments="")
+    words = ["--min-samples-leaf", "oob", "--n-estimators", "50", "--random-state", "0"]
+    main(["train", path, "--target", "y", *words, "--out", str(tmp_path / "model")])
     assert gf.load(tmp_path / "model").min_samples_leaf_ > 1
     pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
     from gpuforest.tools.dask.training import shares_trees
