@@ -19,18 +19,17 @@ from gpuforest.growing.edges import bin_matrix
 
 N = 600
 RNG = np.random.default_rng(0)
-FRAME = pd.DataFrame(
-    {
-        "a": RNG.normal(size=N).astype(np.float32),
-        "b": RNG.integers(0, 40, N),
-        "c": RNG.choice(list("vwxyz"), N),
-        "d": np.where(RNG.random(N) < 0.2, np.nan, RNG.normal(size=N)),
-    }
-)
+FRAME = pd.DataFrame({
+    "a": RNG.normal(size=N).astype(np.float32), "b": RNG.integers(0, 40, N),
+    "c": RNG.choice(list("vwxyz"), N),
+    "d": np.where(RNG.random(N) < 0.2, np.nan, RNG.normal(size=N)),
+})  # fmt: skip
 NUMBERS = FRAME.drop(columns="c").to_numpy()
 LABELS = np.where((FRAME.a > 0) ^ (FRAME.c == "x"), "yes", "no")
 TARGETS = (FRAME.a * 3 + FRAME.b / 7).to_numpy()
 WEIGHTS = RNG.integers(0, 4, N) * 0.3
+INFINITE = NUMBERS.copy()
+INFINITE[400, 1] = -np.inf
 CUTS = st.lists(st.integers(0, N), max_size=5).map(sorted)
 
 
@@ -192,18 +191,12 @@ def test_damaged_folders_do_not_load(tmp_path, damage):
         gf.BinnedData.load(tmp_path / "other")
 
 
-def with_infinity():
-    X = NUMBERS.copy()
-    X[400, 1] = -np.inf
-    return cut([300], X, TARGETS)
-
-
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
         ([], "the blocks have no rows"),
         ([(NUMBERS[:0], TARGETS[:0])], "the blocks have no rows"),
-        (with_infinity(), "block 1: Input X contains infinity: column 1, row 100"),
+        (cut([300], INFINITE, TARGETS), "block 1: Input X contains infinity: column 1, row 100"),
         ([(NUMBERS, TARGETS), (NUMBERS[:, :2], TARGETS)], "block 1: X has 2 features, but"),
         ([FRAME[:9], FRAME[["a", "b", "c"]]], "block 1: The feature names should match"),
         ([FRAME[:9], FRAME[["b", "a", "c", "d"]]], "block 1: The feature names should match"),
@@ -253,28 +246,29 @@ def test_other_blocks_in_the_second_pass():
 
 
 def test_codes_beyond_the_memory_limit():
-    with pytest.raises(ValueError, match="more than memory_limit=1000: pass path, a folder"):
-        gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit=1000)
-    with pytest.raises(ValueError, match="more than memory_limit=1kB: pass path"):
-        gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit="1kB")
-    with pytest.raises(ValueError, match="'much' is no number with a unit, such as 500MB"):
-        gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit="much")
+    for limit, message in (
+        (1000, "more than memory_limit=1000: pass path, a folder"),
+        ("1kB", "more than memory_limit=1kB: pass path"),
+        ("much", "'much' is no number with a unit, such as 500MB"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            gf.BinnedData.from_blocks(cut([], NUMBERS, TARGETS), memory_limit=limit)
 
 
 def test_only_fit_takes_them_and_with_the_same_parameters():
     data = gf.BinnedData.from_blocks(cut([], FRAME, LABELS), random_state=0)
     forest = gf.RandomForestClassifier(2, random_state=0)
-    with pytest.raises(ValueError, match="max_bins=7 of the estimator, but the data were binned"):
-        gf.RandomForestClassifier(max_bins=7).fit(data)
-    with pytest.raises(ValueError, match="min_category_frequency=1 of the estimator"):
-        gf.RandomForestClassifier(min_category_frequency=1).fit(data)
-    with pytest.raises(ValueError, match="y must hold real numbers, but the data have labels"):
-        gf.RandomForestRegressor().fit(data)
+    for model, source, message in (
+        (gf.RandomForestClassifier(max_bins=7), data, "max_bins=7 of the estimator, but the data"),
+        (gf.RandomForestClassifier(min_category_frequency=1), data, "frequency=1 of the estimator"),
+        (gf.RandomForestRegressor(), data, "y must hold real numbers, but the data have labels"),
+        (forest, gf.BinnedData.from_blocks([FRAME]), "requires y to be passed"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(source)
     with pytest.raises(TypeError, match="which only fit takes: pass the table"):
         forest.fit(data).predict(data)
     assert same_forest(forest.fit(data, LABELS).forest_, forest.fit(FRAME, LABELS).forest_)
-    with pytest.raises(ValueError, match="requires y to be passed"):
-        forest.fit(gf.BinnedData.from_blocks([FRAME]))
 
 
 def test_names_of_columns_that_are_no_strings():

@@ -76,8 +76,7 @@ def test_columns_of_arrays(form):
     found, known = read(X, categorical_features=[0])
     assert known == {0: expected}
     column = X[:, 0].tolist() if isinstance(X, np.ndarray) else [row[0] for row in X]
-    codes = codes_of([None if v is None else v for v in column], expected)
-    assert np.array_equal(found[:, 0], codes, equal_nan=True)
+    assert np.array_equal(found[:, 0], codes_of(column, expected), equal_nan=True)
 
 
 @pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow"])
@@ -91,12 +90,6 @@ def test_names_indices_and_masks_mean_the_same(form, chosen):
     convert = {"polars": lambda t: pl.from_pandas(t), "pyarrow": pa.Table.from_pandas}
     known = read(convert.get(form, pd.DataFrame)(table), categorical_features=chosen)[1]
     assert known == {0: ("u", "v"), 2: (0, 1, 2)}
-
-
-@pytest.mark.parametrize("chosen", ["from_dtype", None, [], [False, False]])
-def test_without_categories_there_is_no_mask(chosen):
-    X = frame_of(pd.Series(NUMBERS))
-    assert gf.DecisionTreeClassifier(categorical_features=chosen).fit(X, Y).is_categorical_ is None
 
 
 @pytest.mark.parametrize(
@@ -117,22 +110,11 @@ def test_choices_that_do_not_fit(chosen, message):
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (Decimal(1),
-         "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or"),
-        (b"x", "of type bytes: categories are strings"),
-    ],
-)  # fmt: skip
-def test_values_that_are_no_categories(value, message):
-    X = frame_of(pd.Series([value, 2, None] * 8, dtype=object))
-    with pytest.raises(ValueError, match=message):
-        gf.DecisionTreeClassifier(categorical_features=["a"]).fit(X, Y)
-
-
-@pytest.mark.parametrize(
     ("column", "message"),
     [
+        (pd.Series([Decimal(1), 2, None] * 8, dtype=object),
+         "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or"),
+        (pd.Series([b"x", 2, None] * 8, dtype=object), "of type bytes: categories are strings"),
         (pl.Series([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
         (pa.array([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
         (pl.Series([[1]] * N), r"column 'a' holds List.*: categories are strings"),
@@ -278,9 +260,11 @@ def test_weights_of_any_size_keep_categories_and_warn_of_identifiers(weight):
     model = gf.DecisionTreeClassifier(categorical_features=[0])
     model.fit(X % 15, X[:, 0] % 2, weights)
     assert model.forest_.edges.categories == {0: tuple(range(15))}
-    with pytest.warns(UserWarning, match="column 0 has 300 different values in 300 rows") as seen:
-        model.fit(X, X[:, 0] % 2, weights)
-    assert len(seen) == 1
+    for tree, w in ((model, weights), (clone(model).set_params(ccp_alpha="cv"), None)):
+        words = "column 0 has 300 different values in 300 rows"
+        with pytest.warns(UserWarning, match=words) as seen:
+            tree.fit(X, X[:, 0] % 2, w)
+        assert len(seen) == 1
 
 
 def test_the_rest_is_called_other():
@@ -295,13 +279,6 @@ def test_the_rest_is_called_other():
         made: dict = {}
         exec(gf.export_python(tree), made)
         assert [made["predict"]({"x": x}) for x in ("new", "rare 3", "red")] == [1, 1, 0]
-
-
-def test_one_warning_of_identifiers_a_fit():
-    X = np.arange(200)[:, None]
-    with pytest.warns(UserWarning, match="200 different values in 200 rows") as seen:
-        gf.DecisionTreeClassifier(categorical_features=[0], ccp_alpha="cv").fit(X, X[:, 0] % 2)
-    assert len(seen) == 1
 
 
 @pytest.mark.parametrize(
@@ -331,7 +308,8 @@ def test_all_estimators_take_categories(make, tmp_path):
     assert all(
         t.is_categorical_.tolist() == [True, False] for t in getattr(model, "estimators_", [])
     )
-    assert make().fit(X, Y).is_categorical_ is None
+    for none in ("from_dtype", None, [], [False, False]):
+        assert make(categorical_features=none).fit(X, Y).is_categorical_ is None
 
 
 def test_warm_start_needs_the_same_categories():
@@ -348,15 +326,9 @@ def test_warm_start_needs_the_same_categories():
 
 def test_memory_knows_of_many_categories():
     X = (np.arange(2000) % 1000)[:, None]
-    bins = gf.DecisionTreeRegressor(max_bins=1001, memory_limit=1)
-    few = gf.DecisionTreeRegressor(
-        categorical_features=[0], min_category_frequency=1, memory_limit=1
-    )
-    with pytest.raises(ValueError, match="memory_limit") as as_bins:
-        bins.fit(X, X[:, 0])
-    with pytest.raises(ValueError, match="memory_limit") as as_categories:
-        few.fit(X, X[:, 0])
-    assert str(as_bins.value) == str(as_categories.value)
-
-
-# backends and real data
+    said = set()
+    for given in ({"max_bins": 1001}, {"categorical_features": [0], "min_category_frequency": 1}):
+        with pytest.raises(ValueError, match="memory_limit") as caught:
+            gf.DecisionTreeRegressor(memory_limit=1, **given).fit(X, X[:, 0])
+        said.add(str(caught.value))
+    assert len(said) == 1

@@ -38,6 +38,15 @@ def device(request, monkeypatch):
     return SimpleNamespace(put=cupy.asarray, get=lambda array: array.get(), type=cupy.ndarray)
 
 
+def both(put, kind, X, y, backend="cupy", **params):
+    """The model of rows that `put` brings to the device, and that of the host: their forests are
+    the same."""
+    reference = kind(**params, backend="numpy").fit(X, y)
+    model = kind(**params, backend=backend).fit(put(X), put(y))
+    assert same_forest(model.forest_, reference.forest_)
+    return model, reference
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("y_there", [False, True])
 @pytest.mark.parametrize("x_there", [False, True])
@@ -111,18 +120,6 @@ def test_the_chosen_subtree_is_that_of_the_host(device, kind):
         model.prune(device.put(X[:60]), device.put(y[:60, 0]))
 
 
-@pytest.mark.parametrize("kind", KINDS[2:])
-def test_out_of_bag_results_are_on_the_host(device, kind):
-    X, y = data(kind)
-    params = params_of(kind, oob_score=True, n_estimators=25)
-    reference = kind(**params, backend="numpy").fit(X, y)
-    model = kind(**params, backend="cupy").fit(device.put(X), device.put(y))
-    assert model.oob_score_ == reference.oob_score_
-    name = "oob_prediction_" if kind is gf.RandomForestRegressor else "oob_decision_function_"
-    assert isinstance(getattr(model, name), np.ndarray)
-    assert np.array_equal(getattr(model, name), getattr(reference, name))
-
-
 def test_every_layout(device):
     X, y = data(gf.DecisionTreeClassifier)
     reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
@@ -137,9 +134,7 @@ def test_blocks_of_rows(device, monkeypatch):
     for module in (edges, validation):
         monkeypatch.setattr(module, "DEVICE_VALUES", 64)
     X, y = data(gf.DecisionTreeClassifier)
-    reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
-    model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), y)
-    assert same_forest(model.forest_, reference.forest_)
+    model, reference = both(device.put, gf.DecisionTreeClassifier, X, y)
     found = device.get(model.predict_proba(device.put(X)))
     assert np.array_equal(found, reference.predict_proba(X))
     X[77, 2] = -np.inf
@@ -200,9 +195,7 @@ def test_categories_are_found_on_the_host(device):
     X, y = data(gf.DecisionTreeClassifier)
     X[:, 2] = np.arange(len(X)) % 5
     params = {"categorical_features": [2], "random_state": 0}
-    reference = gf.DecisionTreeClassifier(**params, backend="numpy").fit(X, y)
-    model = gf.DecisionTreeClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
-    assert same_forest(model.forest_, reference.forest_)
+    model, reference = both(device.put, gf.DecisionTreeClassifier, X, y, **params)
     assert model.forest_.edges.categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
     found = model.predict(device.put(X))
     assert isinstance(found, device.type)
@@ -220,11 +213,16 @@ def test_labels_of_strings_are_predicted_on_the_host(device):
     assert model.score(device.put(X), names) == model.score(X, names)
 
 
-def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
-    X, y = data(gf.RandomForestClassifier)
-    params = params_of(gf.RandomForestClassifier, n_estimators=20, oob_score=True)
-    model = gf.RandomForestClassifier(**params, backend="cupy").fit(device.put(X), device.put(y))
-    expected = device.get(model.predict_proba(device.put(X)))
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_nothing_of_a_device_stays_in_a_model(device, kind, tmp_path, monkeypatch):
+    X, y = data(kind)
+    params = params_of(kind, n_estimators=25, oob_score=True)
+    model, reference = both(device.put, kind, X, y, **params)
+    assert model.oob_score_ == reference.oob_score_
+    name = "oob_prediction_" if kind is gf.RandomForestRegressor else "oob_decision_function_"
+    assert isinstance(getattr(model, name), np.ndarray)
+    assert np.array_equal(getattr(model, name), getattr(reference, name))
+    expected = device.get(model.predict(device.put(X)))
     seen = []
 
     def look(value):
@@ -243,8 +241,8 @@ def test_nothing_of_a_device_stays_in_a_model(device, tmp_path, monkeypatch):
     # a laptop: no CuPy, and the same predictions
     monkeypatch.setitem(sys.modules, "cupy", None)
     loaded, unpickled = gf.load(tmp_path / "model"), pickle.loads(pickled)
-    assert np.array_equal(loaded.predict_proba(X), expected)
-    assert np.array_equal(unpickled.set_params(backend="auto").predict_proba(X), expected)
+    assert np.array_equal(loaded.predict(X), expected)
+    assert np.array_equal(unpickled.set_params(backend="auto").predict(X), expected)
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u2", "i4", "i8", "u8", "?"])
@@ -254,9 +252,7 @@ def test_every_dtype(device, dtype, kind):
     X, y = (np.nan_to_num(X) * 40).astype(dtype), np.abs(y).astype(dtype)
     if dtype == "f2":  # the dtype of no labels
         y = y.astype("f4")
-    reference = kind(backend="numpy").fit(X, y)
-    model = kind(backend="cupy").fit(device.put(X), device.put(y))
-    assert same_forest(model.forest_, reference.forest_)
+    model, reference = both(device.put, kind, X, y)
     found, expected = device.get(model.predict(device.put(X))), reference.predict(X)
     assert found.dtype == expected.dtype
     assert np.array_equal(found, expected)
@@ -272,10 +268,8 @@ POISSON = gf.DecisionTreeRegressor(criterion="poisson")
     ("tree", "X", "y", "weight", "message"),
     [
         (CLASSES, np.where(ROWS == 52, np.inf, ROWS), LABELS, None, "infinity: column 1, row 17"),
-        (
-            CLASSES, np.where(ROWS == 52, -np.inf, ROWS).astype("f2"), LABELS, None,
-            "infinity: column 1, row 17",
-        ),
+        (CLASSES, np.where(ROWS == 52, -np.inf, ROWS).astype("f2"), LABELS, None,
+         "infinity: column 1, row 17"),
         (CLASSES, ROWS + 0j, LABELS, None, "Complex data not supported: X"),
         (CLASSES, ROWS[:, 0], LABELS, None, r"got 1D array instead: X has shape \(20,\)"),
         (CLASSES, ROWS[None], LABELS, None, "got 3D array"),
@@ -338,10 +332,8 @@ class TestOtherLibraries:
     def test_there_and_back(self, libraries, library, backend):
         X, y = data(gf.RandomForestClassifier)
         params = params_of(gf.RandomForestClassifier)
-        reference = gf.RandomForestClassifier(**params, backend="numpy").fit(X, y)
         make, kind = libraries[library]
-        model = gf.RandomForestClassifier(**params, backend=backend).fit(make(X), make(y))
-        assert same_forest(model.forest_, reference.forest_)
+        model, reference = both(make, gf.RandomForestClassifier, X, y, backend, **params)
         for method in ("predict", "predict_proba", "apply"):
             found = getattr(model, method)(make(X))
             assert type(found) is kind
