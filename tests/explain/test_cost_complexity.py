@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
-from small_trees import TASKS, children, some_task
+from small_trees import TASKS, chain, children, some_task
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.backends import numba, numpy, registry
-from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import CRITERIA
-from gpuforest.core.forest import Forest, tree_groups
-from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf
+from gpuforest.core.forest import tree_groups
+from gpuforest.core.nodes import is_leaf
 from gpuforest.explain import paths, pruning
-from gpuforest.growing.targets import encode_classes
 
 seeds = st.integers(0, 2**32)
 
@@ -155,6 +153,8 @@ def test_trees_are_pruned_one_by_one(engine, criterion):
     assert pruned.node_sums(0, 1).tolist() == first.node_sums(0, 1).tolist()
     assert leaf_counts(first)[0] < leaf_counts(forest)[0]
     assert len(leaf_counts(pruned)) == forest.n_trees
+    with pytest.raises(ValueError, match="the forest has 4 trees: a pruning path is that of one"):
+        pruning.pruning_path(forest, c)
 
 
 def test_alpha_zero_takes_splits_that_gain_nothing():
@@ -173,31 +173,12 @@ def test_alpha_zero_takes_splits_that_gain_nothing():
     assert pruning.pruning_path(forest, c)[0].tolist() == [0, 0]
 
 
-def test_more_trees_than_one_have_no_path():
-    forest = some_task(9, "gini").grow(numpy.NumpyBackend())
-    with pytest.raises(ValueError, match="the forest has 4 trees: a pruning path is that of one"):
-        pruning.pruning_path(forest, CRITERIA["gini"])
-
-
 def test_a_tree_without_a_split():
     forest = Task(np.zeros((3, 1)), np.array([0, 1, 1])).grow(numpy.NumpyBackend())
     c = CRITERIA["gini"]
     assert [a.tolist() for a in pruning.pruning_path(forest, c)] == [[0], [0], [1]]
     assert same_forest(pruning.prune(forest, c, 1.0), forest)
     assert same_forest(pruning.best_first(forest, c, 7), forest)
-
-
-def chain(depth):
-    """A tree whose right children go on: every left child is a leaf of the other class."""
-    nodes = np.zeros(2 * depth + 1, np.uint64)
-    for level in range(depth):
-        nodes[2 * level] = (2 * level + 1) << CHILD_SHIFT
-        nodes[2 * level + 1] = LEAF_WORD + level % 2
-    nodes[-1] = LEAF_WORD + 2
-    coding, _ = encode_classes(np.array([0, 1]), np.arange(2))
-    edges = BinEdges(np.array([0.5]), np.array([0, 1]))
-    sums = np.array([[1, 0], [0, 1], [3, 4]])
-    return Forest(nodes, np.array([0, len(nodes)]), sums, edges, coding, 0)
 
 
 def test_a_chain():

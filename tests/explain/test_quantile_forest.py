@@ -1,6 +1,7 @@
 """Quantile forests beside Meinshausen's definition in plain Python, with exact fractions."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,11 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
 Y = np.round(3 * X[:, 0] + RNG.normal(size=90), 1)  # some are equal
 LEVELS = [0.05, 0.25, 0.5, 0.9]
+
+
+def grown(n=5, leaf=6, y=Y, backend="numpy", **options):
+    options = {"min_samples_leaf": leaf, "random_state": 3, "backend": backend, **options}
+    return RandomForestQuantileRegressor(n, **options).fit(X, y)
 
 
 def exact_weights(model, i, out_of_bag, rows=X):
@@ -58,9 +64,7 @@ def plain(model, i, out_of_bag, rows=X):
 @pytest.mark.parametrize("out_of_bag", [False, True])
 @pytest.mark.parametrize("leaf", [1, 6])
 def test_quantiles_are_meinshausens(backend, leaf, out_of_bag):
-    model = RandomForestQuantileRegressor(
-        12, min_samples_leaf=leaf, random_state=3, backend=backend
-    ).fit(X, Y)
+    model = grown(12, leaf, backend=backend)
     expected = [plain(model, i, out_of_bag) for i in range(len(X))]
     inverse, linear, mean = (np.array(part) for part in zip(*expected, strict=True))
     found = model.predict(X, LEVELS, interpolation="inverted_cdf", oob_score=out_of_bag)
@@ -73,10 +77,7 @@ def test_quantiles_are_meinshausens(backend, leaf, out_of_bag):
 
 
 def test_ranks_are_sums_of_weights(backend):
-    model = RandomForestQuantileRegressor(
-        12, min_samples_leaf=4, random_state=3, backend=backend
-    ).fit(X, Y)
-    asked = Y[::-1].copy()
+    model, asked = grown(12, 4, backend=backend), Y[::-1].copy()
     kinds = {k: model.quantile_ranks(X, asked, kind=k) for k in ("weak", "strict", "mean", "rank")}
     for i in range(0, 90, 7):
         weights, draws = exact_weights(model, i, False)
@@ -108,8 +109,7 @@ def test_both_backends_give_the_same_bits():
 
 
 def test_leaves_keep_at_most_so_many_draws():
-    whole = RandomForestQuantileRegressor(6, min_samples_leaf=8, random_state=1, backend="numpy")
-    whole.fit(X, Y)
+    whole = grown(6, 8)
     every_draw = leaf_members(whole.forest_, whole._rows_, None, NumpyBackend())
     leaves = np.flatnonzero(nodes.is_leaf(whole.forest_.nodes))
     for most in (1, 3, 0.05):
@@ -151,20 +151,14 @@ METHODS = ["linear", "lower", "higher", "midpoint", "inverted_cdf"]
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @pytest.mark.parametrize("out_of_bag", [False, True])
 def test_quantiles_of_draws_and_of_trees_are_numpys(backend, out_of_bag):
-    model = RandomForestQuantileRegressor(
-        5, min_samples_leaf=6, random_state=3, backend=backend
-    ).fit(X, Y)
+    model = grown(backend=backend)
     levels, options = [0.1, 0.25, 0.5, 1.0], {"oob_score": out_of_bag}
     lists = [draws_of(model, i, out_of_bag) for i in range(len(X))]
     assert ([] in lists) == out_of_bag  # some row is in all bags
     for method in [*METHODS, "mean"]:
-
-        def plain(draws, method=method):
-            if method == "mean":
-                return [draws.mean()]
-            return np.quantile(draws, levels, method=method)
-
-        none = [np.nan] * (1 if method == "mean" else 4)
+        of_levels = partial(np.quantile, q=levels, method=method)
+        plain = np.mean if method == "mean" else of_levels
+        none = np.nan if method == "mean" else [np.nan] * 4
         pooled = [plain(np.concatenate(some)) if some else none for some in lists]
         by_tree = [np.mean([plain(d) for d in some], axis=0) if some else none for some in lists]
         q, asked = (levels, {"interpolation": method}) if method != "mean" else (method, {})
@@ -175,7 +169,7 @@ def test_quantiles_of_draws_and_of_trees_are_numpys(backend, out_of_bag):
         ):
             found = model.predict(X, q, **asked, **options, **{name: False})
             # float64 beside float64 in another order
-            np.testing.assert_allclose(found.reshape(len(X), -1), expected, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_the_nearest_draw():
@@ -192,9 +186,7 @@ def test_the_nearest_draw():
 
 
 def test_ranks_of_trees():
-    model = RandomForestQuantileRegressor(
-        5, min_samples_leaf=6, random_state=3, backend="numpy"
-    ).fit(X, Y)
+    model = grown()
     found = model.quantile_ranks(X, Y[::-1], kind="weak", aggregate_leaves_first=False)
     for i in range(0, 90, 7):
         each = [(draws <= Y[::-1][i]).mean() for draws in draws_of(model, i, False)]
@@ -204,9 +196,7 @@ def test_ranks_of_trees():
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 @pytest.mark.parametrize("out_of_bag", [False, True])
 def test_proximity_counts(out_of_bag):
-    model = RandomForestQuantileRegressor(
-        5, min_samples_leaf=6, random_state=3, backend="numpy"
-    ).fit(X, Y)
+    model = grown()
     leaves = model.apply(X)
     bags = draw_bags(model._rows_.sampling, model.seed_, 0, 5, NumpyBackend())
     found = model.proximity_counts(X, return_sorted=False, oob_score=out_of_bag)
@@ -227,7 +217,7 @@ def test_proximity_counts(out_of_bag):
 
 
 def test_duplicates_are_out_of_bag_together():
-    model = RandomForestQuantileRegressor(12, random_state=3, backend="numpy").fit(X, Y)
+    model = grown(12, 1)
     pair = [4, 70]
     bags = draw_bags(model._rows_.sampling, model.seed_, 0, 12, NumpyBackend()) > 0
     apart = ~bags[:, pair].any(axis=1)
@@ -243,9 +233,7 @@ def test_duplicates_are_out_of_bag_together():
 
 def test_scores_of_quantiles():
     y = np.stack([Y, X[:, 1] ** 2], axis=1)
-    model = RandomForestQuantileRegressor(
-        5, min_samples_leaf=9, default_quantiles=[0.1, 0.9], random_state=3, backend="numpy"
-    ).fit(X, y)
+    model = grown(5, 9, y, default_quantiles=[0.1, 0.9])
     wrong = ((y - model.predict(X, 0.5)) ** 2).sum(axis=0)
     assert np.isclose(model.score(X, y, quantiles=0.5), 1 - wrong.sum() / (len(y) * y.var(0).sum()))
     with pytest.raises(ValueError, match="a score is of one quantile, not of 2: pass quantiles="):

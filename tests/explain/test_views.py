@@ -1,16 +1,20 @@
-"""Our trees with scikit-learn's attributes: equal to those of its own trees."""
+"""Our trees with scikit-learn's attributes: equal to its own trees'; boosted trees as arrays."""
 
 import pickle
 
 import numpy as np
 import pytest
+from boosted_models import SUM, X, leaves, number_model
 from engine import table
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.inspection import partial_dependence
 from sklearn.tree import DecisionTreeClassifier as SklearnClassifier
 from sklearn.tree import DecisionTreeRegressor as SklearnRegressor
+from sklearn.tree._tree import Tree
 
 import gpuforest as gf
 from gpuforest.core.criteria import CRITERIA
+from gpuforest.core.nodes import unpack
 from gpuforest.export.walker import opened
 
 IRIS = load_iris(return_X_y=True)
@@ -173,3 +177,102 @@ def test_a_regression_forests_impurity_is_what_the_splits_explain():
         spread = np.cov(value, aweights=weight[leaf], ddof=0)
         assert np.isclose(view.impurity[0], spread, rtol=1e-12)
     assert CRITERIA[forest.criterion_].name == "squared_error"
+
+
+def trees(model):
+    found = [opened(model, t).columns for t in range(model.forest_.n_trees)]
+    return [columns | {"value": columns["value"].reshape(-1)} for columns in found]
+
+
+@pytest.mark.parametrize("l2", [0.0, 3.0])
+def test_sums_gains_and_values_are_those_of_the_formulas(l2):
+    rate = 0.1
+    model = number_model(l2_regularization=l2)
+    y = SUM
+    raw = np.full(len(y), model.forest_.baseline[0])
+    for t, (tree, leaf) in enumerate(zip(trees(model), leaves(model, X).T, strict=True)):
+        gradient = raw - y
+        begin, end = model.forest_.tree_offsets[t : t + 2]
+        feature, _, _, child = unpack(np, model.forest_.nodes[begin:end])
+        # from the leaves up: which rows pass a node
+        passes = np.zeros((end - begin, len(y)), bool)
+        for node in range(end - begin - 1, -1, -1):
+            if feature[node] < 0:
+                passes[node] = leaf == node
+            else:
+                passes[node] = passes[child[node]] | passes[child[node] + 1]
+        G, H = passes @ gradient, passes.sum(axis=1)
+        np.testing.assert_allclose(tree["gradients"], G, atol=1e-8)
+        assert np.array_equal(tree["hessians"], H)
+        at_leaf = feature < 0
+        np.testing.assert_allclose(
+            tree["value"][at_leaf], (-rate * G / (H + l2))[at_leaf], atol=1e-12
+        )
+        if not l2:  # above leaves too, as LightGBM shows it
+            np.testing.assert_allclose(tree["value"], -rate * G / H, atol=1e-10)
+        score = G**2 / (H + l2)
+        split = np.flatnonzero(~at_leaf)
+        gains = score[child[split]] + score[child[split] + 1] - score[split]
+        np.testing.assert_allclose(tree["gain"][split], gains, rtol=1e-9, atol=1e-7)
+        raw = raw + tree["value"][leaf]
+
+
+def test_targets_whose_squares_are_no_numbers():
+    huge = number_model(y=SUM * 1e300)
+    for tree in trees(huge):
+        assert np.isfinite(tree["value"]).all()
+        assert (tree["gain"] >= 0).all()
+    assert np.isfinite(huge.feature_importances_).all()
+
+
+ROWS = DIABETES[0].astype(np.float32), DIABETES[1]
+
+
+def test_tree__is_scikit_learns():
+    tree = gf.DecisionTreeRegressor(max_depth=4, backend="numpy").fit(*DIABETES)
+    forest = gf.RandomForestRegressor(3, max_depth=4, backend="numpy").fit(*DIABETES)
+    for model in (tree, *forest.estimators_):
+        there = model.to_sklearn().tree_
+        assert isinstance(model.tree_, Tree)
+        for name in ("children_left", "feature", "threshold", "value", "impurity", "n_leaves"):
+            assert np.array_equal(getattr(model.tree_, name), getattr(there, name))
+        assert np.array_equal(model.tree_.compute_node_depths(), there.compute_node_depths())
+        # rows of any numbers, as ever
+        assert np.array_equal(model.tree_.predict(DIABETES[0])[:, 0], model.predict(DIABETES[0]))
+        assert np.array_equal(model.tree_.apply(DIABETES[0]), model.apply(DIABETES[0]))
+    plain = pickle.loads(pickle.dumps(tree.tree_))
+    assert type(plain) is Tree
+    assert isinstance(pickle.loads(pickle.dumps(tree)).tree_, type(tree.tree_))
+
+
+@pytest.mark.parametrize("name", ["DecisionTreeRegressor", "RandomForestRegressor"])
+def test_recursion_is_brute_force_where_every_combination_of_values_is_a_row(name):
+    """Recursion weighs branches by the training rows in them, brute force by the rows it is given:
+    the same if these are the rows of training and the features are independent among them."""
+    rows = np.stack(np.meshgrid(np.arange(5.0), np.arange(4.0), np.arange(3.0)), axis=-1)
+    rows = rows.reshape(-1, 3)
+    y = np.sin(3 * rows[:, 0]) * rows[:, 1] + rows[:, 2]
+    bags = {"bootstrap": False} if name.startswith("Random") else {}
+    model = getattr(gf, name)(max_features=2, random_state=0, **bags).fit(rows, y)
+    for features in ([0], [1, 2]):
+        found, expected = (
+            partial_dependence(model, rows, features, method=method)["average"]
+            for method in ("recursion", "brute")
+        )
+        assert np.ptp(expected) > 0.5
+        assert np.allclose(found, expected, rtol=0, atol=1e-12)  # sums in another order
+
+
+def test_curves_of_single_rows_are_predicted_a_point_at_a_time(monkeypatch):
+    model = gf.RandomForestRegressor(5, random_state=0).fit(*ROWS)
+    sizes, predict = [], type(model).predict
+    monkeypatch.setattr(
+        type(model), "predict", lambda self, X: (sizes.append(len(X)), predict(self, X))[1]
+    )
+    found = partial_dependence(model, ROWS[0], [2], kind="both", grid_resolution=20)
+    assert sizes == [len(ROWS[0])] * 20  # never all rows at all points
+    assert found["individual"].shape == (1, len(ROWS[0]), 20)
+    moved = ROWS[0].copy()
+    moved[:, 2] = found["grid_values"][0][7]
+    assert np.array_equal(found["individual"][0, :, 7], predict(model, moved))
+    assert np.allclose(found["average"], found["individual"].mean(axis=1))  # as NumPy adds up

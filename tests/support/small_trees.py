@@ -1,10 +1,13 @@
-"""Small trees of each criterion, and the children of their nodes."""
+"""Small trees of each criterion, the children of their nodes, and a tree as deep as one likes."""
 
 import numpy as np
 from engine import Task, table
 
+from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import CRITERIA
-from gpuforest.core.nodes import is_leaf, unpack
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
+from gpuforest.growing.targets import encode_classes
 
 TASKS = ["gini", "entropy", "misclassification", "squared_error", "poisson"]
 
@@ -26,3 +29,16 @@ def children(forest, tree):
     begin, end = forest.tree_offsets[tree : tree + 2].tolist()
     child = unpack(np, forest.nodes[begin:end])[3].tolist()
     return begin, {i: child[i] for i in np.flatnonzero(~is_leaf(forest.nodes[begin:end])).tolist()}
+
+
+def chain(depth):
+    """A tree whose right children go on: every left child is a leaf of the other class."""
+    nodes = np.zeros(2 * depth + 1, np.uint64)
+    for level in range(depth):
+        nodes[2 * level] = (2 * level + 1) << CHILD_SHIFT
+        nodes[2 * level + 1] = LEAF_WORD + level % 2
+    nodes[-1] = LEAF_WORD + 2
+    coding, _ = encode_classes(np.array([0, 1]), np.arange(2))
+    edges = BinEdges(np.array([0.5]), np.array([0, 1]))
+    sums = np.array([[1, 0], [0, 1], [3, 4]])
+    return Forest(nodes, np.array([0, len(nodes)]), sums, edges, coding, 0)

@@ -7,19 +7,15 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-import array_api_compat.numpy as xp
 import numpy as np
 import pandas as pd
 import pytest
 from commands import refused
 from engine import table
+from small_trees import chain
 
 import gpuforest as gf
-from gpuforest.core.bins import BinEdges
-from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model
-from gpuforest.core.nodes import LEAF_WORD, pack_splits
-from gpuforest.core.target import TargetCoding
 from gpuforest.explain.paths import subtree_sizes, tree_depths
 from gpuforest.export.text import export_text, tree_lines
 from gpuforest.tools.cli import main
@@ -67,23 +63,6 @@ def test_text_reads_well():
     assert export_text(model, max_depth=0) == "... 4 more nodes\n"
     leaf = gf.DecisionTreeRegressor().fit(X, [0.1] * 4)
     assert export_text(leaf) == "value: 0.1 (weight: 4)\n"
-
-
-def chain(depth: int) -> Forest:
-    """A tree of which each left child is a leaf."""
-    zeros = np.zeros(depth, np.int64)
-    splits = pack_splits(xp, zeros, zeros, zeros)
-    splits += (2 * np.arange(depth, dtype=np.uint64) + 1) << np.uint64(16)
-    nodes = np.full(2 * depth + 1, LEAF_WORD, np.uint64)
-    nodes[0 : 2 * depth : 2] = splits
-    return Forest(
-        nodes=nodes,
-        tree_offsets=np.array([0, len(nodes)]),
-        leaf_sums=np.array([[1, 0]]),
-        edges=BinEdges(np.array([0.5]), np.array([0, 1])),
-        coding=TargetCoding(None, np.zeros(1), 1.0),
-        seed=0,
-    )
 
 
 def test_deep_trees_do_not_recurse():
