@@ -1,8 +1,18 @@
-"""Commands that are refused."""
+"""What commands tell as JSON, and how they refuse."""
 
+import json
 from typing import Any
 
 from gpuforest.cli import main
+
+
+def told(capsys: Any, *arguments: str) -> Any:
+    """The JSON that the command prints as its one line."""
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    return json.loads(out)
 
 
 def refused(capsys: Any, *arguments: str) -> str:

@@ -1,13 +1,12 @@
 """The commands on boosted models and isolation forests: inspect, permuted features, scores."""
 
-import json
 import re
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pytest
-from commands import refused
+from commands import refused, told
 from sklearn.inspection import permutation_importance
 
 from gpuforest import HistGradientBoostingClassifier, HistGradientBoostingRegressor, IsolationForest
@@ -48,27 +47,24 @@ def test_inspect_says_what_the_rounds_are(models, capsys, name):
     rows = dict(re.findall(r"^(\S+(?: \S+)*) {2,}(.*)$", out, re.MULTILINE))
     assert dict(rounds_rows(rounds_facts(model))).items() <= rows.items()
     assert rows["trees"].split()[0] == str(model.forest_.n_trees)
-    assert main(["inspect", name, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = told(capsys, "inspect", name)
     assert facts["boosting"] == rounds_facts(model)
     expected = dict(zip(FRAME.columns, model.feature_importances_.tolist(), strict=True))
     assert facts["importances"] == expected
 
 
 def test_permuted_features(models, capsys):
-    name, data, target = "numbers", "prices.csv", ["--target", "price"]
-    assert main(["evaluate", name, data, "--permute", "--json", *target]) == 0
-    facts = json.loads(capsys.readouterr().out)["permuted"]
+    evaluate = ["evaluate", "numbers", "prices.csv", "--target", "price"]
+    facts = told(capsys, *evaluate, "--permute")["permuted"]
     means = [own["mean"] for own in facts.values()]
     assert means == sorted(means, reverse=True)
     assert [*facts][:2] == ["size", "city"]
     assert all(own["std"] >= 0 for own in facts.values())
-    assert main(["evaluate", name, data, "--permute", *target]) == 0
+    assert main([*evaluate, "--permute"]) == 0
     lines = capsys.readouterr().out.splitlines()[-3:]
-    first = facts["size"]
-    said = f"permuted {first['mean']:.4f} ± {first['std']:.4f} size"
+    said = f"permuted {facts['size']['mean']:.4f} ± {facts['size']['std']:.4f} size"
     assert " ".join(lines[0].split()) == said
-    assert main(["evaluate", name, data, *target]) == 0
+    assert main(evaluate) == 0
     assert "permuted" not in capsys.readouterr().out
 
 
@@ -108,8 +104,7 @@ def test_predictions_and_scores(rows):
 
 
 def test_a_model_is_described(rows, capsys):
-    assert main(["inspect", "model", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = told(capsys, "inspect", "model")
     assert (facts["task"], facts["importances"], facts["trees"]) == ("anomalies", {}, 20)
     assert main(["inspect", "model"]) == 0
     assert "anomalies" in capsys.readouterr().out

@@ -1,7 +1,6 @@
 """The command line, end to end: what it writes, prints, and refuses."""
 
 import inspect
-import json
 import re
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import refused
+from commands import refused, told
 
 import gpuforest as gf
 from gpuforest.tools.cli import main
@@ -53,10 +52,7 @@ def train(*arguments: str, target: str = "label") -> list[str]:
 
 
 def facts(capsys, *arguments: str, target: str = "label") -> dict:
-    assert main(train("--json", *arguments, target=target)) == 0
-    out = capsys.readouterr().out
-    assert out.count("\n") == 1
-    return json.loads(out)
+    return told(capsys, *train(*arguments, target=target))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +64,10 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
             gf.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False),
         ),
         (["--model", "tree", "--weight", "w"], "label", gf.DecisionTreeClassifier()),
+        (["--model", "extra_trees", "--max-depth", "2"], "label",
+         gf.ExtraTreesClassifier(15, max_depth=2)),
+        (["--model", "bagging", "--max-depth", "2", "--no-oob-score"], "label",
+         gf.BaggingClassifier(gf.DecisionTreeClassifier(max_depth=2), 15)),
         (["--criterion", "entropy", "--model", "adaboost"], "label", gf.AdaBoostClassifier(
             gf.DecisionTreeClassifier(criterion="entropy", max_depth=1), n_estimators=15
         )),
@@ -117,6 +117,9 @@ def test_json_tells_all(data, capsys):
     assert {"load", "binning", "growing", "out of bag", "saving"} <= set(found["seconds"])
     assert sum(found["importances"].values()) == pytest.approx(1)
     assert next(iter(found["importances"])) == "a"
+    parameters = found["parameters"]  # all cores and out of bag by default
+    assert (parameters["n_jobs"], parameters["oob_score"]) == (None, True)
+    assert facts(capsys, "--no-oob-score", "--n-jobs", "1")["oob_score"] is None
 
 
 @pytest.mark.parametrize(
@@ -140,8 +143,8 @@ def test_test_file_may_order_its_columns_otherwise(data, capsys):
     found = facts(capsys, "--test", "test.csv")
     assert found["test_score"] == 1
     frame.drop(columns="b").to_csv("test.csv", index=False)
-    assert main(train("--test", "test.csv")) == 2
-    assert "a column that is absent from the data: 'b'" in capsys.readouterr().err
+    line = refused(capsys, *train("--test", "test.csv"))
+    assert "a column that is absent from the data: 'b'" in line
 
 
 def test_summary_reads_well(data, capsys):
@@ -196,8 +199,7 @@ def test_whole_numbers_beyond_float64(data, capsys):
     frame = read_csv("data.csv")[["label"]].sort_values("label")
     frame.assign(id=2**62 + 2**20 * np.arange(N)).to_csv("data.csv", index=False)
     line = ["train", "data.csv", "--target", "label", "--out", "model", "--model", "tree"]
-    assert main([*line, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["importances"] == {"id": 1}
+    assert told(capsys, *line)["importances"] == {"id": 1}
     assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
     assert read_csv("p.csv")["prediction"].tolist() == frame["label"].tolist()
 
@@ -229,13 +231,6 @@ def test_help_says_of_which_model_a_default_is(name, text):
             words = {*text.replace(",", "").split()}
             assert {model, task} & words
             assert str(default.default) in words
-
-
-def test_all_cores_and_out_of_bag_by_default(data, capsys):
-    parameters = facts(capsys)["parameters"]
-    assert parameters["n_jobs"] is None
-    assert parameters["oob_score"] is True
-    assert facts(capsys, "--no-oob-score", "--n-jobs", "1")["oob_score"] is None
 
 
 @pytest.mark.parametrize(

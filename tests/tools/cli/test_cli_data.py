@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import io
-import json
 import lzma
 import os
 import threading
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from commands import refused
+from commands import refused, told
 from engine import same_forest
 from pyarrow import parquet
 
@@ -52,9 +51,7 @@ def train(*arguments: str) -> list[str]:
 
 
 def facts(capsys, *arguments: str) -> dict:
-    assert main([*train(*arguments), "--json"]) == 0
-    found: dict = json.loads(capsys.readouterr().out)
-    return found
+    return told(capsys, *train(*arguments))
 
 
 def predicted(capsys, *arguments: str) -> list[list[str]]:
@@ -194,8 +191,7 @@ def test_text_in_a_column_of_numbers_is_named(folder, capsys):
     assert main(train()) == 0
     Path("new.csv").write_text("x\n0.9\nn.a.\n")
     capsys.readouterr()
-    assert main(["predict", "model", "new.csv", "--backend", "numpy"]) == 2
-    err = capsys.readouterr().err
+    err = refused(capsys, "predict", "model", "new.csv", "--backend", "numpy")
     assert "column 'x' held numbers in training, and is text here because of some of" in err
     assert "'n.a.'" in err
     assert len(predicted(capsys, "model", "new.csv", "--missing", "n.a.")) == 3
@@ -209,8 +205,8 @@ def test_a_target_with_gaps(folder, capsys):
     assert found["rows"] + found["test_rows"] == N - 1
     assert found["notes"] == ["1 of 60 rows have no 'y' and are left out"]
     Path("data.csv").write_text(table(y=[""] * N))
-    assert main(train("--drop-missing-target")) == 2
-    assert "the target 'y' is missing in all rows" in capsys.readouterr().err
+    line = refused(capsys, *train("--drop-missing-target"))
+    assert "the target 'y' is missing in all rows" in line
 
 
 def test_blanks_and_commas_in_lists(folder, capsys):
@@ -219,8 +215,8 @@ def test_blanks_and_commas_in_lists(folder, capsys):
     assert facts(capsys, "--drop", "a, b")["features"] == 1
     assert facts(capsys, "--drop", "a", "--categorical", "b")["categories"] == {"b": 1}
     assert names_of(['"c\nd",e']) == ["c\nd", "e"]
-    assert main(train("--drop", "c\nd")) == 2
-    assert "is no list of names: commas stand between them" in capsys.readouterr().err
+    line = refused(capsys, *train("--drop", "c\nd"))
+    assert "is no list of names: commas stand between them" in line
 
 
 def test_marks_are_kept_with_the_model(folder, capsys):
@@ -318,12 +314,10 @@ def test_blocks_of_time(folder, capsys, name):
     model.fit(x, y, blocks=np.arange(N) // 10)
     command = [word for word in train("--time", "month") if word != "--no-oob-score"]
     command[1] = name
-    assert main([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = told(capsys, *command)
     assert (found["features"], found["oob_score"]) == (1, model.oob_score_)
     assert same_forest(gf.load("model").forest_, model.forest_)
-    assert main([*command, "--test", "0.2", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = told(capsys, *command, "--test", "0.2")
     assert found["test_rows"] == 20  # the last two months
     model.fit(x[:40], y[:40], blocks=np.arange(40) // 10)
     assert found["oob_score"] == model.oob_score_

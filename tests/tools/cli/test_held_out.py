@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import refused
+from commands import refused, told
 
 import gpuforest as gf
 from gpuforest.cli import main
@@ -50,9 +50,8 @@ def evaluated(capsys, path, *arguments):
 def test_the_score_of_the_rows_held_out_is_that_of_train(rows, capsys, name, options):
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    line = (*TRAIN[:2], *options, *TRAIN[4:], *SPLIT, "--test-out", name, "--json")
-    assert main(line) == 0
-    said = json.loads(capsys.readouterr().out)
+    line = (*TRAIN[:2], *options, *TRAIN[4:], *SPLIT, "--test-out", name)
+    said = told(capsys, *line)
     known, err = evaluated(capsys, name)
     assert known["rows"] == said["test_rows"] == N // 4
     assert known[said["score"]] == said["test_score"]

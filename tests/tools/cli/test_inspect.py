@@ -1,6 +1,5 @@
 """What is shown of a model: its summary, and trees as text that leads rows as they do."""
 
-import json
 import re
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import refused
+from commands import refused, told
 from engine import table
 from small_trees import chain
 
@@ -98,8 +97,7 @@ def test_several_outputs_bags_and_embeddings(tmp_path, capsys):
 
 
 def test_json_is_the_model(forest, capsys):
-    assert main(["inspect", "model", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = told(capsys, "inspect", "model")
     depths = tree_depths(forest.forest_)
     importances = dict(zip(NAMES, forest.feature_importances_.tolist(), strict=True))
     assert list(found["importances"].values()) == sorted(importances.values(), reverse=True)

@@ -54,10 +54,10 @@ def test_rows_are_read_as_by_evaluate(model, capsys):
     frame = pd.read_csv("new.csv").rename(columns={"kind": "truth"})
     frame.loc[frame.index[:3], "truth"] = np.nan
     frame.to_csv("new.csv", sep=";", decimal=",", index=False)
-    assert report("--data", "new.csv", "--decimal", ",", "--target", "truth") == 2
-    assert "missing in 3 of 50 rows; --drop-missing-target" in capsys.readouterr().err
-    more = ["--decimal", ",", "--target", "truth", "--drop-missing-target"]
-    assert report("--data", "new.csv", *more) == 0
+    given = ["--data", "new.csv", "--decimal", ",", "--target", "truth"]
+    line = refused(capsys, "report", "model", "--out", "report.html", *given)
+    assert "missing in 3 of 50 rows; --drop-missing-target" in line
+    assert report(*given, "--drop-missing-target") == 0
     assert "3 of 50 rows have no 'truth'" in capsys.readouterr().err
     assert Page(Path("report.html").read_text("utf-8")).after("rows given").startswith("47")
 
