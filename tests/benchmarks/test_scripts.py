@@ -1,5 +1,6 @@
 """The scripts behind the tables of docs/: a tiny run of each, its lines and its table."""
 
+import argparse
 import json
 import time
 from itertools import product
@@ -9,7 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import accuracy, categories, first_contact, public_data, record, turns, versions
+from benchmarks import (
+    accuracy,
+    categories,
+    cluster,
+    first_contact,
+    public_data,
+    record,
+    turns,
+    versions,
+)
 from benchmarks.presets import __main__ as presets
 from benchmarks.presets.methods import Encoded, sklearn_forest
 
@@ -127,3 +137,24 @@ def test_presets_encodes_categories_by_the_training_rows():
     np.testing.assert_array_equal(model.encoded(test)["a"], [-1, np.nan, 1])
     model.most_values = 2
     assert model.encoded(test)["a"].isna().tolist() == [True, True, False]
+
+
+pytestmark = pytest.mark.deep
+
+
+def test_received_codes_by_hand():
+    # of 100 rows and 3 features four workers hold 25 rows each, and receive those of three others
+    assert cluster.received(100, 3, 4) == 225
+    assert cluster.received(100, 3, 1) == 0
+
+
+def test_counted_traffic_of_rows():
+    pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
+    options = argparse.Namespace(
+        rows=20_000, trees=4, depth=8, partitions=4, turns=1, strategy="rows"
+    )
+    found = cluster.measured(options)
+    # the formula leaves out the sums of roots, and what is agreed on before a wave
+    beside = found["sent_by_rows_mb"] - found["formula_by_rows_mb"]
+    assert 0 < beside < 0.01
+    assert found["formula_by_rows_mb"] > 1
