@@ -116,9 +116,3 @@ def test_an_unknown_name_is_one_line(capsys):
     with pytest.raises(SystemExit):
         rivals.parse(["--works", "A9"])
     assert "no A9: there are A8, A16" in capsys.readouterr().err
-
-
-def test_files_stay_small():
-    paths = [*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "benchmarks/libraries").glob("*.py")]
-    for path in paths:
-        assert len(path.read_text().splitlines()) <= 300

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_friedman1
+from sklearn.datasets import make_friedman1
 from sklearn.model_selection import train_test_split
 
 from benchmarks import public_data
 from benchmarks.synthetic import TASKS
-from gpuforest import BaggingRegressor, DecisionTreeClassifier, RandomForestClassifier
-from gpuforest.export.text import export_text
+from gpuforest import BaggingRegressor, RandomForestClassifier
 
 pytestmark = pytest.mark.deep
 
@@ -60,17 +59,3 @@ def test_spam():
         forest = RandomForestClassifier(500, random_state=i)
         wrong.append(percent_wrong(forest, X, y, X_test, y_test))
     assert abs(np.mean(wrong) - 4.88) < WITHIN
-
-
-def test_the_tree_of_iris():
-    iris = load_iris()
-    tree = DecisionTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
-    assert export_text(tree, feature_names=iris.feature_names).splitlines() == [
-        "petal length (cm) <= 2.45",
-        "|   class: setosa (setosa: 50)",
-        "petal length (cm) > 2.45 or missing",
-        "|   petal width (cm) <= 1.75 or missing",
-        "|   |   class: versicolor (versicolor: 49, virginica: 5)",
-        "|   petal width (cm) > 1.75",
-        "|   |   class: virginica (versicolor: 1, virginica: 45)",
-    ]

@@ -10,16 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import (
-    accuracy,
-    categories,
-    cluster,
-    first_contact,
-    public_data,
-    record,
-    turns,
-    versions,
-)
+from benchmarks import accuracy, categories, cluster, first_contact, public_data, record, turns
+from benchmarks import versions as of_versions
 from benchmarks.presets import __main__ as presets
 from benchmarks.presets.methods import Encoded, sklearn_forest
 
@@ -99,7 +91,7 @@ def test_first_contact(run, monkeypatch):
 
 
 def test_versions(run):
-    lines, printed = run(versions, record.ROOT, "--repeats", 1, "--work", "depth 8", "boosting")
+    lines, printed = run(of_versions, record.ROOT, "--repeats", 1, "--work", "depth 8", "boosting")
     assert [line["work"] for line in lines] == ["depth 8", "boosting"]
     assert all(line["before"] > 0 and line["median_ratio"] > 0 for line in lines)
     assert "| depth 8 |" in printed

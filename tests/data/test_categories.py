@@ -20,7 +20,6 @@ from category_columns import (
     frame_of,
     read,
 )
-from engine import same_forest
 from optional import polars as pl
 from sklearn.base import clone
 
@@ -240,18 +239,6 @@ def test_whole_weights_count_as_rows_and_no_weight_as_none():
         weights = np.where(X["x"] == name, weight, others)
         model = gf.DecisionTreeClassifier(min_category_frequency=4).fit(X, y, weights)
         assert model.forest_.edges.categories == {0: tuple("ABCDEFGH" + rare)}
-
-
-@pytest.mark.parametrize("n", [6, 14])
-def test_rows_of_weight_zero_add_no_category(n):
-    rng = np.random.default_rng(0)
-    X, y = pd.DataFrame({"x": rng.choice([*"bcdefghijklmno"][:n], 200)}), rng.integers(0, 2, 202)
-    more = pd.concat([X, pd.DataFrame({"x": ["a", "z"]})], ignore_index=True)
-    params = {"random_state": 0, "min_category_frequency": 1}
-    without = gf.ExtraTreesClassifier(5, **params).fit(X, y[:200])
-    with_them = gf.ExtraTreesClassifier(5, **params).fit(more, y, np.repeat([1, 0], [200, 2]))
-    assert with_them.forest_.edges.categories == without.forest_.edges.categories
-    assert same_forest(with_them.forest_, without.forest_)
 
 
 @pytest.mark.parametrize("weight", [2.0, 1e19, 1e300])

@@ -1,6 +1,7 @@
 """Sparse X: the forest of the dense array, without ever making it."""
 
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ FORMATS = [
 ]  # fmt: skip
 RNG = np.random.default_rng(0)
 DENSE = np.where(RNG.random((150, 6)) < 0.4, RNG.normal(size=(150, 6)).round(2), 0)
+HOLES = np.where(RNG.random(DENSE.shape) < 0.2, np.nan, DENSE)  # stored NaN is missing
 Y = (DENSE[:, 0] + DENSE[:, 1] + RNG.normal(size=150) / 3 > 0).astype(int)
 
 
@@ -25,17 +27,17 @@ def grown(X):
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_every_format_gives_the_forest_of_the_dense_array(kind):
-    dense, sparse = grown(DENSE), grown(kind(DENSE))
-    assert same_forest(sparse.forest_, dense.forest_)
-    assert sparse.n_features_in_ == 6
-    for method in ("predict", "predict_proba", "apply"):
-        found = [
-            getattr(model, method)(X) for model in (dense, sparse) for X in (DENSE, kind(DENSE))
-        ]
-        assert all(np.array_equal(found[0], other) for other in found[1:])
-    assert sparse.score(kind(DENSE), Y) == dense.score(DENSE, Y)
-    paths = [model.decision_path(kind(DENSE))[0].toarray() for model in (dense, sparse)]
-    assert np.array_equal(*paths)
+    for X in (DENSE, HOLES):
+        dense, sparse = grown(X), grown(kind(X))
+        assert same_forest(sparse.forest_, dense.forest_)
+        assert sparse.n_features_in_ == 6
+        for method in ("predict", "predict_proba", "apply"):
+            ways = product((dense, sparse), (X, kind(X)))
+            found = [getattr(model, method)(rows) for model, rows in ways]
+            assert all(np.array_equal(found[0], other) for other in found[1:])
+        assert sparse.score(kind(X), Y) == dense.score(X, Y)
+        paths = [model.decision_path(kind(X))[0].toarray() for model in (dense, sparse)]
+        assert np.array_equal(*paths)
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.uint16, np.float32, np.float64])
@@ -102,30 +104,18 @@ def test_stored_zeros_and_read_only_unsorted_indices_of_64_bits():
     assert np.array_equal(X.indices, before)
 
 
-def test_stored_nan_is_missing():
-    dense = DENSE.copy()
-    dense[RNG.random(dense.shape) < 0.2] = np.nan
-    X = sp.csc_matrix(dense)
-    model = grown(X)
-    assert same_forest(model.forest_, grown(dense).forest_)
-    assert np.array_equal(model.predict_proba(X), model.predict_proba(dense))
-
-
-def test_infinities_are_refused():
+def test_infinities_complex_numbers_and_other_widths_are_refused():
     dense = DENSE.copy()
     dense[70, 4] = -np.inf
-    with pytest.raises(ValueError, match="contains infinity: column 4"):
-        grown(sp.csr_matrix(dense))
-    model = grown(DENSE)
-    with pytest.raises(ValueError, match="contains infinity: column 4"):
-        model.predict(sp.coo_array(dense))
-
-
-@pytest.mark.parametrize("bad", [sp.csr_array(DENSE + 1j), sp.csr_array(DENSE[:, :5])])
-def test_complex_and_other_widths_are_refused(bad):
     model = grown(sp.csr_array(DENSE))
-    with pytest.raises(ValueError, match=r"Complex data|5 features"):
-        model.predict(bad)
+    for call, X, message in (
+        (grown, sp.csr_matrix(dense), "contains infinity: column 4"),
+        (model.predict, sp.coo_array(dense), "contains infinity: column 4"),
+        (model.predict, sp.csr_array(DENSE + 1j), "Complex data"),
+        (model.predict, sp.csr_array(DENSE[:, :5]), "5 features"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(X)
 
 
 def few_values(seed, n_rows, n_columns, density):

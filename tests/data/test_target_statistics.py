@@ -193,9 +193,12 @@ def test_auto_takes_statistics_of_many_categories():
     assert [*boosted.forest_.edges.statistics] == [0]
 
 
-def test_importances_out_of_bag_from_binned_data_are_those_of_the_fit():
-    data = gf.BinnedData.from_blocks([(FRAME, Z)], **BY_TARGET)
+def test_importances_out_of_bag_from_binned_data_are_those_of_the_fit(tmp_path):
+    blocks = [(FRAME[a:b], Z[a:b]) for a, b in ((0, 10), (10, 700), (700, N))]
+    gf.BinnedData.from_blocks(blocks, path=tmp_path / "data", **BY_TARGET)
+    data = gf.BinnedData.load(tmp_path / "data")
     forest = gf.RandomForestRegressor(20, unbiased_importances=True, **BY_TARGET).fit(FRAME, Z)
+    assert same_forest(clone(forest).fit(data).forest_, forest.forest_)
     found = gf.oob_impurity_importance(forest, data, data.y).importances_mean
     assert np.array_equal(found, forest.unbiased_feature_importances_)
     from_frame = gf.oob_impurity_importance(forest, FRAME, Z).importances_mean
@@ -222,22 +225,6 @@ def test_boosting_judges_by_categories_that_it_knows_from_the_training_rows():
     noise = FRAME.assign(town=[f"row {i}" for i in range(N)])
     without = clone(model).fit(noise[["a", "b"]], Z)
     assert np.array_equal(clone(model).fit(noise, Z).validation_score_, without.validation_score_)
-
-
-@pytest.mark.parametrize("weights", [None, WEIGHTS])
-@pytest.mark.parametrize(("model", "y"), FORESTS[:3], ids=lambda case: type(case).__name__)
-def test_the_same_forest_from_blocks(model, y, weights, tmp_path):
-    cuts = [(0, 10), (10, 700), (700, N)]
-    blocks = [
-        (FRAME[a:b], y[a:b]) if weights is None else (FRAME[a:b], y[a:b], weights[a:b])
-        for a, b in cuts
-    ]
-    data = gf.BinnedData.from_blocks(blocks, path=tmp_path / "data", **BY_TARGET)
-    whole = clone(model).fit(FRAME, y, weights)
-    for source in (data, gf.BinnedData.load(tmp_path / "data")):
-        found = clone(model).fit(source)
-        assert same_forest(found.forest_, whole.forest_)
-        assert found.forest_.edges.statistics == whole.forest_.edges.statistics
 
 
 def test_refusals(monkeypatch):

@@ -7,6 +7,7 @@ from optional import polars as pl
 from sklearn.exceptions import NotFittedError
 
 import gpuforest as gf
+from gpuforest.backends import registry
 from gpuforest.data import validation
 
 X = np.arange(60.0).reshape(20, 3)
@@ -59,32 +60,33 @@ def test_x(kind, bad, error, message):
         kind(categorical_features=None).fit(bad, Y)
 
 
-def test_too_many_rows(monkeypatch):
+def test_too_many_rows_and_infinity_in_a_later_block(monkeypatch):
+    monkeypatch.setattr(validation, "BLOCK_VALUES", 12)
+    with pytest.raises(ValueError, match="column 1, row 17"):
+        gf.DecisionTreeClassifier().fit(with_value(np.inf), Y)
     monkeypatch.setattr(validation, "MAX_ROWS", 10)
     with pytest.raises(ValueError, match="X has 20 rows; at most 10"):
         gf.DecisionTreeClassifier().fit(X, Y)
 
 
-def test_infinity_in_a_later_block(monkeypatch):
-    monkeypatch.setattr(validation, "BLOCK_VALUES", 12)
-    with pytest.raises(ValueError, match="column 1, row 17"):
-        gf.DecisionTreeClassifier().fit(with_value(np.inf), Y)
-
-
 @pytest.mark.parametrize(
-    ("y", "message"),
+    ("y", "weights", "message"),
     [
-        (None, "y"),
-        (Y[:-1], "X has 20 rows, y has 19"),
-        (np.column_stack([Y, Y])[:-1], "X has 20 rows, y has 19"),
-        (Y[:, None, None], "y"),
-        (Y + 0j, "Complex data not supported: y"),
+        (None, None, "y"),
+        (Y[:-1], None, "X has 20 rows, y has 19"),
+        (np.column_stack([Y, Y])[:-1], None, "X has 20 rows, y has 19"),
+        (Y[:, None, None], None, "y"),
+        (Y + 0j, None, "Complex data not supported: y"),
+        (Y, np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)!"),
+        (Y, np.ones((20, 2)), "must be 1D array or scalar, got 2D array"),
+        (Y, ["a"] * 20, "sample_weight must hold real numbers"),
+        (Y, np.ones(20) * 1j, "sample_weight"),
     ],
 )
 @pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.RandomForestRegressor])
-def test_y(kind, y, message):
+def test_y_and_sample_weight(kind, y, weights, message):
     with pytest.raises(ValueError, match=message):
-        kind().fit(X, y)
+        kind().fit(X, y, weights)
 
 
 @pytest.mark.parametrize(
@@ -114,21 +116,6 @@ def test_integers_that_numpy_lacks():
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)!"),
-        (np.ones((20, 2)), "must be 1D array or scalar, got 2D array"),
-        (["a"] * 20, "sample_weight must hold real numbers"),
-        (np.ones(20) * 1j, "sample_weight"),
-    ],
-)
-@pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.RandomForestRegressor])
-def test_sample_weight(kind, weights, message):
-    with pytest.raises(ValueError, match=message):
-        kind().fit(X, Y, weights)
-
-
-@pytest.mark.parametrize(
     "params",
     [
         {"n_estimators": 0}, {"n_estimators": 2.5}, {"criterion": "absurd"}, {"criterion": "gini"},
@@ -147,14 +134,10 @@ def test_parameters(params):
         gf.RandomForestRegressor(**params).fit(X, Y)
 
 
-def test_a_backend_of_the_environment(monkeypatch):
+def test_a_backend_of_the_environment_and_one_that_cannot_run(monkeypatch):
     monkeypatch.setenv("GPUFOREST_BACKEND", "abacus")
     with pytest.raises(ValueError, match=r"abacus.*GPUFOREST_BACKEND"):
         gf.DecisionTreeClassifier().fit(X, Y)
-
-
-def test_a_backend_that_cannot_run(monkeypatch):
-    from gpuforest.backends import registry
 
     def absent(n_threads, memory_budget):
         raise gf.BackendError("no such device")
