@@ -115,14 +115,11 @@ def test_presets(run, monkeypatch):
     assert "| sklearn-forest beside gpuforest-forest-default | 1 |" in printed
 
 
-def test_presets_are_not_tried_on_sealed_sets(run):
+def test_presets_seal_sets_and_encode_categories_by_the_training_rows(run):
     assert len(public_data.SEALED) == 8
     for name in public_data.SEALED:
         with pytest.raises(SystemExit, match=f"unknown: {name}"):
             run(presets, "--sets", name)
-
-
-def test_presets_encodes_categories_by_the_training_rows():
     train = pd.DataFrame({"a": ["x", "y", None, "x"], "b": [1, 2, 3, 4]})
     test = pd.DataFrame({"a": ["z", None, "y"], "b": [1, 2, 3]})
     model = Encoded(sklearn_forest("Classifier", 0).model, 0).fit(train, [0, 1] * 2)
@@ -134,13 +131,10 @@ def test_presets_encodes_categories_by_the_training_rows():
 pytestmark = pytest.mark.deep
 
 
-def test_received_codes_by_hand():
+def test_traffic_of_clusters_by_hand_and_counted():
     # of 100 rows and 3 features four workers hold 25 rows each, and receive those of three others
     assert cluster.received(100, 3, 4) == 225
     assert cluster.received(100, 3, 1) == 0
-
-
-def test_counted_traffic_of_rows():
     pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
     options = argparse.Namespace(
         rows=20_000, trees=4, depth=8, partitions=4, turns=1, strategy="rows"

@@ -225,20 +225,14 @@ def test_bad_blocks(blocks, message):
         gf.BinnedData.from_blocks(blocks)
 
 
-def test_what_is_no_source_of_blocks():
+def test_sources_that_are_refused():
     for source in (NUMBERS, FRAME, 3):
         with pytest.raises(TypeError, match="blocks"):
             gf.BinnedData.from_blocks(source)
-
-
-def test_other_blocks_in_the_second_pass():
     passes = iter([[NUMBERS], [NUMBERS[:500]], [NUMBERS], [NUMBERS, NUMBERS]])
     for message in ("the second pass over the blocks finds 500 rows", "finds more rows"):
         with pytest.raises(ValueError, match=message):
             gf.BinnedData.from_blocks(lambda: iter(next(passes)))
-
-
-def test_codes_beyond_the_memory_limit():
     for limit, message in (
         (1000, "more than memory_limit=1000: pass path, a folder"),
         ("1kB", "more than memory_limit=1kB: pass path"),

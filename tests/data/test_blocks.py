@@ -53,13 +53,6 @@ def test_parquet_files(tmp_path, monkeypatch, forest):
     assert same_forest(fitted(pyarrow.dataset.dataset(files)), forest)
 
 
-def test_tables_in_memory(forest):
-    table = pa.Table.from_pandas(FRAME)
-    assert same_forest(fitted(table.to_batches(max_chunksize=130)), forest)
-    assert same_forest(fitted([table]), forest)
-    assert same_forest(fitted(lambda: (FRAME[i : i + 99] for i in range(0, N, 99))), forest)
-
-
 @pytest.mark.parametrize("name", ["groups", "blocks"])
 def test_groups_and_blocks_of_time(tmp_path, name):
     """As of arrays, in files, in frames, in tuples and when saved."""
@@ -104,8 +97,11 @@ def test_groups_and_blocks_of_time(tmp_path, name):
         assert same_forest(model.fit(one, y).forest_, without.forest_)
 
 
-def test_categories_in_other_orders(tmp_path):
-    """As in a frame of all rows: in the order of the dtype, or sorted where files differ."""
+def test_tables_in_memory_and_categories_in_other_orders(forest, tmp_path):
+    table = pa.Table.from_pandas(FRAME)
+    assert same_forest(fitted(table.to_batches(max_chunksize=130)), forest)
+    assert same_forest(fitted([table]), forest)
+    assert same_forest(fitted(lambda: (FRAME[i : i + 99] for i in range(0, N, 99))), forest)
     levels = pd.CategoricalDtype(["w", "v", "u"], ordered=True)
     X = FRAME[["a", "c"]].astype({"c": levels})
     data = BinnedData.from_blocks([X[:500], X[500:]])

@@ -120,7 +120,7 @@ def test_the_chosen_subtree_is_that_of_the_host(device, kind):
         model.prune(device.put(X[:60]), device.put(y[:60, 0]))
 
 
-def test_every_layout(device):
+def test_every_layout_and_blocks_of_rows(device, monkeypatch):
     X, y = data(gf.DecisionTreeClassifier)
     reference = gf.DecisionTreeClassifier(backend="numpy").fit(X, y)
     wide = device.put(np.repeat(np.repeat(X, 2, axis=0), 3, axis=1))
@@ -128,9 +128,6 @@ def test_every_layout(device):
         model = gf.DecisionTreeClassifier(backend="cupy").fit(other, y)
         assert same_forest(model.forest_, reference.forest_)
         assert np.array_equal(device.get(model.predict(other)), reference.predict(X))
-
-
-def test_blocks_of_rows(device, monkeypatch):
     for module in (edges, validation):
         monkeypatch.setattr(module, "DEVICE_VALUES", 64)
     X, y = data(gf.DecisionTreeClassifier)
@@ -191,7 +188,7 @@ def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
     assert np.array_equal(found.get(), reference.predict(X))
 
 
-def test_categories_are_found_on_the_host(device):
+def test_categories_are_found_and_labels_of_strings_predicted_on_the_host(device):
     X, y = data(gf.DecisionTreeClassifier)
     X[:, 2] = np.arange(len(X)) % 5
     params = {"categorical_features": [2], "random_state": 0}
@@ -200,9 +197,6 @@ def test_categories_are_found_on_the_host(device):
     found = model.predict(device.put(X))
     assert isinstance(found, device.type)
     assert np.array_equal(device.get(found), reference.predict(X))
-
-
-def test_labels_of_strings_are_predicted_on_the_host(device):
     X, y = data(gf.DecisionTreeClassifier)
     names = np.where(y > 0, "yes", "no")
     model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)

@@ -54,27 +54,6 @@ def test_long_fields_are_read_and_rows_longer_than_a_block_are_refused(tmp_path,
         frames.read_frame(write(tmp_path, f"a,b\n{long},2\n"))
 
 
-def test_an_index_that_pandas_wrote_is_no_column(tmp_path):
-    frame = pd.DataFrame({"x": [1, 2]}, index=[5, 3])
-    frame.to_parquet(tmp_path / "data.parquet")
-    assert frames.read_frame(tmp_path / "data.parquet").columns == ["x"]
-
-
-def test_nullable_columns_are_numbers(tmp_path):
-    frame = pa.table(
-        {
-            "i": pa.array([1, None, 3]),
-            "t": pa.array([True, False, None]),
-            "f": pa.array([1, 2, 3], pa.float32()),
-            "y": pa.array([True, False, True]),
-        }
-    )
-    parquet.write_table(frame, tmp_path / "data.parquet")
-    table = frames.load_table(tmp_path / "data.parquet", "y")
-    assert table.names == ["i", "t", "f"]
-    assert table.y.dtype == np.bool_
-
-
 def test_parts_of_dates(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text(
@@ -90,9 +69,6 @@ def test_parts_of_dates(tmp_path, monkeypatch):
         [1970, 1, 3, 0],
     ]
     assert np.array_equal(frame.to_numpy()[:, :4], expected, equal_nan=True)
-
-
-def test_parts_of_dates_that_are_no_text():
     times = pa.table({"t": pa.array([datetime(2001, 2, 3, 4, 5), None])})
     found = frames.with_date_parts(nw.from_native(times), Reading(dates=("t",))).to_numpy()
     assert found[0].tolist() == [2001, 2, 5, 981173100]
@@ -102,7 +78,7 @@ def test_parts_of_dates_that_are_no_text():
         frames.with_date_parts(clash, Reading(dates=("t",)))
 
 
-def test_columns_go_to_their_parts(tmp_path):
+def test_columns_go_to_their_parts_and_dropped_ones_may_hold_anything(tmp_path):
     table = frames.load_table(write(tmp_path, CSV), "y", weight="w")
     assert table.names == ["a", "b"]
     assert column(table.frame, "a") == [1, 2.5, -3]
@@ -110,21 +86,9 @@ def test_columns_go_to_their_parts(tmp_path):
     assert table.y.tolist() == ["no", "yes", "no"]
     assert table.weight is not None
     assert table.weight.tolist() == [1, 2, 3]
-
-
-def test_dropped_columns_may_hold_anything(tmp_path):
     table = frames.load_table(write(tmp_path, CSV), "w", drop=["y", "b"])
     assert table.names == ["a"]
     assert table.y.dtype == np.int64
-
-
-def test_categories_are_a_target_and_a_feature():
-    frame = nw.from_native(
-        pa.table({"x": [1, 2], "c": pa.array(["u", "v"]).dictionary_encode(), "s": ["u", None]})
-    )
-    assert frames.split_columns(frame, "c").y.tolist() == ["u", "v"]
-    table = frames.split_columns(frame, "x")
-    assert table.names == frames.string_columns(table.frame) == ["c", "s"]
 
 
 @pytest.mark.parametrize("values", [pd.to_datetime(["2020", "2021"]), [["u"], ["v"]]])
@@ -171,13 +135,34 @@ def test_other_files_whose_columns_do_not_fit(tmp_path, content, message):
         frames.load_table(write(tmp_path, content), "y", weight="w")
 
 
-def test_columns_of_one_name(tmp_path):
+def test_indexes_nullable_columns_and_columns_of_one_name(tmp_path):
+    frame = pd.DataFrame({"x": [1, 2]}, index=[5, 3])
+    frame.to_parquet(tmp_path / "data.parquet")
+    assert frames.read_frame(tmp_path / "data.parquet").columns == ["x"]
+    frame = pa.table(
+        {
+            "i": pa.array([1, None, 3]),
+            "t": pa.array([True, False, None]),
+            "f": pa.array([1, 2, 3], pa.float32()),
+            "y": pa.array([True, False, True]),
+        }
+    )
+    parquet.write_table(frame, tmp_path / "data.parquet")
+    table = frames.load_table(tmp_path / "data.parquet", "y")
+    assert table.names == ["i", "t", "f"]
+    assert table.y.dtype == np.bool_
     parquet.write_table(pa.table([[1], [2]], names=["x", "x"]), tmp_path / "data.parquet")
     with pytest.raises(ValueError, match=r"several columns of one name: 'x'"):
         frames.read_frame(tmp_path / "data.parquet")
 
 
-def test_features_are_selected_by_name():
+def test_categories_are_a_target_and_features_are_selected_by_name():
+    frame = nw.from_native(
+        pa.table({"x": [1, 2], "c": pa.array(["u", "v"]).dictionary_encode(), "s": ["u", None]})
+    )
+    assert frames.split_columns(frame, "c").y.tolist() == ["u", "v"]
+    table = frames.split_columns(frame, "x")
+    assert table.names == frames.string_columns(table.frame) == ["c", "s"]
     frame = nw.from_native(pa.table({"c": [1], "a": [2], "b": ["text"]}))
     X, ignored = frames.select_features(frame, ["a", "c"])
     assert X.columns == ["a", "c"]

@@ -124,7 +124,7 @@ def test_the_unit_of_the_target_does_not_matter(factor, shift):
         assert np.array_equal(plain, other)
 
 
-def test_the_prior_by_hand():
+def test_the_prior_and_scores_of_classes_by_hand():
     # two categories of two rows: 0 4 | 4 8. Means 2 and 6, of all 4. Within: 4 * 2^2 / 2 = 8.
     # Between: 2 * 2 * 2^2 / 1 = 16, which chance makes
     assert prior_of(np.array([2, 2]), np.array([4, 12]), 96.0, 4) is None
@@ -138,9 +138,6 @@ def test_the_prior_by_hand():
     assert prior_of(weights, sums, squares, 400) == (1, 6)  # one row, of the mean 6.0025
     assert prior_of(weights[:1], sums[:1], squares, 200) is None
     assert prior_of(np.ones(4, int), np.arange(4), 14.0, 4) is None  # no row repeats a category
-
-
-def test_scores_of_classes_by_hand():
     # the shares of "b" and "c" rise together where that of "a" falls
     table = np.array([[8.0, 1, 1], [2, 4, 4], [0, 0, 0]])
     assert class_scores(table).tolist() in ([1024, -512, -512], [-1024, 512, 512])
@@ -179,20 +176,6 @@ def test_models(model, y, tmp_path):
     assert np.isnan(numbers[51])
 
 
-def test_auto_takes_statistics_of_many_categories():
-    frame = FRAME.assign(few=NAMES[TOWN % 5])
-    forest = gf.RandomForestClassifier(3, categorical_split="auto", random_state=0).fit(frame, Y)
-    assert [*forest.forest_.edges.statistics] == [0]
-    assert [*forest.forest_.edges.categories] == [3]
-    assert "mean target of town <=" in gf.export_text(forest, 0)
-    few = frame[["few", "a"]]
-    plain = gf.RandomForestClassifier(3, random_state=0).fit(few, Y)
-    auto = gf.RandomForestClassifier(3, categorical_split="auto", random_state=0).fit(few, Y)
-    assert same_forest(plain.forest_, auto.forest_)
-    boosted = gf.HistGradientBoostingClassifier(categorical_split="auto").fit(frame, Y)
-    assert [*boosted.forest_.edges.statistics] == [0]
-
-
 def test_importances_out_of_bag_from_binned_data_are_those_of_the_fit(tmp_path):
     blocks = [(FRAME[a:b], Z[a:b]) for a, b in ((0, 10), (10, 700), (700, N))]
     gf.BinnedData.from_blocks(blocks, path=tmp_path / "data", **BY_TARGET)
@@ -205,7 +188,18 @@ def test_importances_out_of_bag_from_binned_data_are_those_of_the_fit(tmp_path):
     assert from_frame[0] > found[0]  # as docs/categories.md says
 
 
-def test_identifiers_and_noise_say_nothing():
+def test_auto_takes_statistics_of_many_categories_and_identifiers_say_nothing():
+    frame = FRAME.assign(few=NAMES[TOWN % 5])
+    forest = gf.RandomForestClassifier(3, categorical_split="auto", random_state=0).fit(frame, Y)
+    assert [*forest.forest_.edges.statistics] == [0]
+    assert [*forest.forest_.edges.categories] == [3]
+    assert "mean target of town <=" in gf.export_text(forest, 0)
+    few = frame[["few", "a"]]
+    plain = gf.RandomForestClassifier(3, random_state=0).fit(few, Y)
+    auto = gf.RandomForestClassifier(3, categorical_split="auto", random_state=0).fit(few, Y)
+    assert same_forest(plain.forest_, auto.forest_)
+    boosted = gf.HistGradientBoostingClassifier(categorical_split="auto").fit(frame, Y)
+    assert [*boosted.forest_.edges.statistics] == [0]
     noise = FRAME.assign(id=[f"row {i}" for i in range(N)], noise=RNG.permutation(NAMES[TOWN]))
     forest = gf.RandomForestClassifier(5, **BY_TARGET).fit(noise, Y)
     assert forest.feature_importances_[3:].tolist() == [0, 0]

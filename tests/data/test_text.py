@@ -66,12 +66,9 @@ def test_what_text_is_read_as(tmp_path, case, expected):
     assert list(found.values())[: len(expected)] == expected
 
 
-def test_columns_that_are_to_be_text(tmp_path):
+def test_columns_that_are_to_be_text_and_zeros_beside_gaps(tmp_path):
     frame = frames.read_frame(write(tmp_path, "zip,n\n007,1\n?,2\n1.50,3\n"), text=["zip"])
     assert plain(frame) == {"zip": (TEXT, ["007", None, "1.50"]), "n": ("Int64", [1, 2, 3])}
-
-
-def test_zeros_beside_gaps_keep_their_sign(tmp_path):
     found = frames.read_frame(write(tmp_path, "a,b\n-0,-0\n,0\n"))
     assert np.signbit(found["a"].to_numpy()).tolist() == [True, False]
     assert found["b"].to_list() == [0, 0]
@@ -103,14 +100,11 @@ def test_columns_that_are_nearly_numbers(values, advice):
     assert found == ([] if advice is None else [begin + advice])
 
 
-def test_what_is_not_installed_is_named_with_its_extra(tmp_path, monkeypatch):
+def test_what_is_not_installed_or_damages_text_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "find_spec", lambda name: None)
     for name, what in (("data.parquet", "Parquet files"), ("data.csv", "files")):
         with pytest.raises(ImportError, match=rf"^{what} need .*'gpuforest\[files\]'"):
             frames.read_frame(write(tmp_path, CSV, name))
-
-
-def test_a_pyarrow_that_damages_text_is_not_used(monkeypatch):
     monkeypatch.setattr(files, "version", lambda name: "22.0.0")
     with pytest.raises(ImportError, match="need pyarrow 24 or newer"):
         files.require_pyarrow()

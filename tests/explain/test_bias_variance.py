@@ -51,7 +51,7 @@ def decompose(kind, script, y_test, y=Y):
     return gf.bias_variance(stub, X, y, np.zeros((len(y_test), 1)), y_test, n_rounds=len(script))
 
 
-def test_squared_error_by_hand():
+def test_errors_by_hand():
     # row 0: predictions 1 and 3 for 2; row 1: 4 and 8 for 3
     found = decompose(Numbers, [[1, 4], [3, 8]], [2, 3])
     assert found.loss == "squared_error"
@@ -61,9 +61,6 @@ def test_squared_error_by_hand():
     assert found.row_error.tolist() == [1, 13]
     assert (found.bias, found.variance, found.error) == (4.5, 2.5, 7)
     assert (found.unbiased_variance, found.biased_variance) == (2.5, 0)
-
-
-def test_two_classes_by_hand():
     # row 0 is "a", three of four say so; row 1 is "b", one of four says so; row 2 always right
     script = [["a", "a", "b"], ["a", "a", "b"], ["a", "b", "b"], ["b", "a", "b"]]
     found = decompose(Classes, script, ["a", "b", "b"], ["a", "b", "a", "b"])
@@ -75,9 +72,6 @@ def test_two_classes_by_hand():
     assert (found.bias, found.variance) == (1 / 3, 0.5 / 3)
     assert (found.unbiased_variance, found.biased_variance) == (0.25 / 3, 0.25 / 3)
     assert found.error == 1 / 3
-
-
-def test_of_three_classes_only_right_ones_take_off():
     # the main prediction 0 is wrong; of the two that differ one is right: 4/8 of the variance
     found = decompose(Classes, [[0]] * 4 + [[1]] * 2 + [[2]] * 2, [2], [0, 1, 2, 0])
     assert found.row_variance.tolist() == [0.5]
@@ -96,7 +90,7 @@ def test_each_round_has_a_bootstrap_sample():
     assert any(len(set(y)) < 4 for _, y in stub.rounds.seen)
 
 
-def test_the_seed_decides_all():
+def test_the_seed_decides_all_and_a_fixed_one_draws_anew():
     data, y = load_iris(return_X_y=True)
     forest = gf.RandomForestClassifier(3, max_depth=2, random_state=None)
     a, b, c = (
@@ -107,10 +101,6 @@ def test_the_seed_decides_all():
     assert not np.array_equal(a.row_error, c.row_error)
     assert forest.random_state is None
     assert not hasattr(forest, "forest_")
-
-
-def test_a_fixed_random_state_is_no_reason_for_equal_draws():
-    """Without a bootstrap that matters, variance is the forest's own chance."""
     data, y = np.repeat([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]], 50, axis=0), np.repeat([0, 1, 1], 50)
     tree = gf.DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0)
     model = make_pipeline(StandardScaler(), tree)

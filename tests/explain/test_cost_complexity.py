@@ -181,13 +181,10 @@ def test_a_tree_without_a_split():
     assert same_forest(pruning.best_first(forest, c, 7), forest)
 
 
-def test_a_chain():
+def test_a_chain_and_a_big_tree():
     c, forest = CRITERIA["gini"], chain(3000)
     alphas, _, _ = pruning.pruning_path(forest, c)
     assert pruning.prune(forest, c, alphas[-1]).n_nodes == 1
-
-
-def test_a_big_tree():
     # every row its own leaf; the number of steps decides that no step may cost O(nodes)
     rng = np.random.default_rng(0)
     X, y = rng.random((20_000, 3)), rng.random(20_000)

@@ -15,15 +15,12 @@ from gpuforest.core.bins import BinEdges
 from gpuforest.explain import importances
 
 
-def test_trees_without_a_split_do_not_count(backend):
+def test_trees_without_a_split_do_not_count_and_refit_forgets(backend):
     # one row of four is of the other class: some bags miss it
     X = np.array([[0.0, 5], [1, 5], [2, 5], [3, 5]])
     model = gf.RandomForestClassifier(20, random_state=0, backend=backend).fit(X, [0, 0, 0, 1])
     assert (np.diff(model.forest_.tree_offsets) == 1).any()
     assert model.feature_importances_.tolist() == [1, 0]
-
-
-def test_refit_forgets_the_old_ones(backend):
     X = np.random.default_rng(0).random((60, 2))
     model = gf.DecisionTreeClassifier(max_depth=1, backend=backend)
     assert model.fit(X, X[:, 0] > 0.5).feature_importances_.tolist() == [1, 0]
@@ -168,7 +165,7 @@ def by_definition(forest, y):
     return found
 
 
-def test_the_definition():
+def test_the_definition_also_by_hand():
     given = {"n_estimators": 2, "random_state": 1}
     forest = gf.RandomForestClassifier(**given).fit(X, CLASSES)
     found = gf.oob_impurity_importance(forest, X, CLASSES).importances
@@ -177,9 +174,6 @@ def test_the_definition():
     forest = gf.RandomForestRegressor(max_features=1, **given).fit(X, NUMBERS)
     found = gf.oob_impurity_importance(forest, X, NUMBERS).importances
     assert np.allclose(found, by_definition(forest, NUMBERS) / 2)  # means over two outputs
-
-
-def test_the_case_worked_by_hand():
     forest = gf.RandomForestClassifier(1, bootstrap=False, max_depth=1, random_state=0)
     forest.fit([[0.0], [0], [1], [1]], [0, 0, 1, 1])
     leaves = np.array([[0, 0], [2, 0], [1, 0]])  # of three rows, all of class 0
@@ -206,15 +200,12 @@ def test_columns_that_say_nothing_have_no_importance():
     assert (np.diff(levels) > 0.03).all()  # the more levels, the larger
 
 
-def test_rows_of_weight_zero_do_not_count():
+def test_rows_of_weight_zero_do_not_count_and_combinations_share_gains():
     weight = np.arange(80) < 60
     forest = gf.RandomForestClassifier(5, random_state=0).fit(X, CLASSES, sample_weight=weight)
     other = np.where(weight, CLASSES, "a")
     found = gf.oob_impurity_importance(forest, X, CLASSES).importances
     assert np.array_equal(found, gf.oob_impurity_importance(forest, X, other).importances)
-
-
-def test_combinations_share_their_gains():
     forest = gf.RandomForestClassifier(5, feature_combinations=2, random_state=0).fit(X, CLASSES)
     plain = gf.oob_impurity_importance(forest, X, CLASSES)
     assert np.isfinite(plain.importances_mean).all()
@@ -252,7 +243,7 @@ def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
         _ = asking().unbiased_feature_importances_
 
 
-def test_trees_that_are_added_count():
+def test_trees_that_are_added_count_also_where_bags_have_all_rows():
     whole = asking().fit(X, CLASSES).unbiased_feature_importances_
     forest = gf.RandomForestClassifier(3, warm_start=True, random_state=1).fit(X, CLASSES)
     forest.set_params(n_estimators=8, unbiased_importances=True).fit(X, CLASSES)
@@ -261,9 +252,6 @@ def test_trees_that_are_added_count():
     with pytest.warns(UserWarning, match="does not fit new trees"):
         later.set_params(unbiased_importances=True).fit(X, CLASSES)
     assert np.array_equal(later.unbiased_feature_importances_, whole)
-
-
-def test_bags_of_all_rows():
     with pytest.warns(UserWarning, match="No row is out of any bag"):
         forest = asking().fit(X[:1], CLASSES[:1])
     assert np.isnan(forest.unbiased_feature_importances_).all()
@@ -304,21 +292,18 @@ CODES = np.random.default_rng(0).integers(0, 9, (6, 50)).astype(np.uint8)
 EDGES = BinEdges(np.tile(np.arange(8.0), 6), np.arange(0, 49, 8, dtype=np.int64))
 
 
-def test_orders_differ_by_feature_round_and_seed():
+def test_orders_of_shadows_differ_and_blocks_change_nothing(monkeypatch):
     rows = np.tile(np.arange(50, dtype=np.uint8), (3, 1))
     keys = importances.round_key(1, 0), importances.round_key(1, 1), importances.round_key(2, 0)
     orders = np.concatenate([importances.shadows_of(rows, key) for key in keys])
     assert len(np.unique(orders, axis=0)) == 9
     assert np.array_equal(orders[:3], importances.shadows_of(rows, importances.round_key(1, 0)))
-
-
-def test_blocks_of_shadows_change_nothing(monkeypatch):
     whole = importances.shadows_of(CODES, importances.round_key(1, 0))
     monkeypatch.setattr("gpuforest.explain.importances.HASHES_AT_ONCE", 60)
     assert np.array_equal(importances.shadows_of(CODES, importances.round_key(1, 0)), whole)
 
 
-def test_some_features_and_their_shadows():
+def test_some_features_and_their_shadows_keep_their_meaning():
     features = np.array([1, 4])
     codes, edges, sources = importances.with_shadows(
         CODES, EDGES, features, importances.round_key(1, 0)
@@ -328,9 +313,6 @@ def test_some_features_and_their_shadows():
     assert np.array_equal(np.sort(codes), np.sort(CODES[sources]))
     assert edges.n_features == 7
     assert np.array_equal(edges.values, np.tile(np.arange(8.0), 7))
-
-
-def test_missing_values_and_categories_keep_their_meaning():
     values = np.concatenate([np.arange(300.0), np.arange(2.0)])
     kinds = np.array([0, CATEGORICAL], np.uint8)
     edges = BinEdges(values, np.array([0, 300, 302]), kinds, {1: ("a", "b")})

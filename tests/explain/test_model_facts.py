@@ -137,7 +137,7 @@ def test_a_fitted_forest_says_what_it_is():
     }
 
 
-def test_one_tree_and_its_target():
+def test_one_tree_and_its_target_whose_names_are_escaped():
     tree = DecisionTreeRegressor(max_depth=2).fit(X, np.stack([Y, -Y], axis=1))
     assert (rows(tree)["depth"], rows(tree)["outputs"]) == ("2", "2")
     tree = DecisionTreeClassifier().fit(X, np.stack([Y, Y > 0], axis=1))
@@ -145,9 +145,6 @@ def test_one_tree_and_its_target():
     tree = DecisionTreeClassifier().fit(X, np.arange(150) % 8)
     assert rows(tree)["classes"] == "8: 0, 1, 2, 3, 4, 5, ..."
     assert rows(gf.RandomTreesEmbedding(2).fit(X))["trees"] == "2"
-
-
-def test_names_are_escaped():
     tree = DecisionTreeClassifier().fit(X, np.array(["<script>", 'a&"b"', "c\nd"])[Y])
     classes = "3: &lt;script&gt;, a&amp;&quot;b&quot;, c\\nd"
     assert rows(tree)["classes"] == classes

@@ -37,16 +37,13 @@ DIABETES = load_diabetes(return_X_y=True)
 NOISY = make_classification(300, 12, n_informative=4, n_classes=3, flip_y=0.2, random_state=0)
 
 
-def test_classifier():
+def test_scores_are_those_of_trees_that_did_not_draw_the_row():
     X, y = IRIS
     model = gf.RandomForestClassifier(40, oob_score=True, random_state=0).fit(X, y)
     expected = slow_means(model, X, Sampling(150, 150, None), 3)
     assert np.array_equal(model.oob_decision_function_, expected)
     assert model.oob_score_ == accuracy_score(y, expected.argmax(axis=1))
     assert 0.9 < model.oob_score_ < 1
-
-
-def test_regressor_with_fewer_draws_and_weights():
     X, y = DIABETES
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     model = gf.RandomForestRegressor(40, oob_score=True, max_samples=200, random_state=0)
@@ -176,14 +173,11 @@ def test_of_many_rows_a_sample_is_looked_at(monkeypatch):
     assert same_curve(*curves)
 
 
-def test_the_sample_is_a_quarter_within_limits():
+def test_sizes_of_samples_and_points_of_curves():
     assert oob.sampled_rows(0, Sampling(5_000, 5_000, None)) is None
     for n_rows, expected in ((5_001, 5_000), (30_000, 7_500), (500_000, 10_000)):
         rows = oob.sampled_rows(0, Sampling(n_rows, n_rows, None))
         assert len(np.unique(rows)) == expected
-
-
-def test_points_of_curves():
     assert curve_points(1) == [1]
     assert curve_points(9) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
     points = curve_points(1000)
@@ -240,13 +234,16 @@ def test_features_are_halved_and_doubled():
 @pytest.mark.parametrize(
     "kind", [gf.RandomForestClassifier, gf.ExtraTreesClassifier, gf.BaggingClassifier]
 )
-def test_what_cannot_be_is_refused(kind):
-    for wrong, message in (
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
         ({"n_estimators": "auto", "bootstrap": False}, "'auto' needs bootstrap=True"),
         ({"n_estimators": "auto", "bootstrap": True, "warm_start": True}, "no earlier trees"),
         ({"oob_tol": -0.1}, "'oob_tol' parameter"),
         ({"max_estimators": 0}, "'max_estimators' parameter"),
         ({"n_estimators": "all"}, "'n_estimators' parameter"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            kind(**wrong).fit(*IRIS)
+    ],
+)
+def test_what_cannot_be_is_refused(kind, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**wrong).fit(*IRIS)

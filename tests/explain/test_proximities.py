@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from saved import reloaded
 from scipy.sparse import issparse
 
 import gpuforest as gf
@@ -22,8 +23,10 @@ def dense(forest, X, Z):
     return np.mean(forest.apply(X)[:, None] == forest.apply(Z)[None], axis=2)
 
 
+
+
 @pytest.mark.parametrize("at_once", [1, 2**23])  # blocks of one row, and of all
-def test_the_dense_definition(forest, monkeypatch, at_once):
+def test_the_dense_definition_also_out_of_bag(forest, monkeypatch, at_once):
     monkeypatch.setattr(proximities, "PAIRS_AT_ONCE", at_once)
     found = forest.proximity(X)
     assert issparse(found)
@@ -31,10 +34,6 @@ def test_the_dense_definition(forest, monkeypatch, at_once):
     assert (found.data > 0).all()
     assert np.array_equal(found.toarray(), dense(forest, X, X))
     assert np.array_equal(forest.proximity(X[:7], X[5:]).toarray(), dense(forest, X[:7], X[5:]))
-
-
-@pytest.mark.parametrize("at_once", [1, 2**23])
-def test_the_dense_definition_out_of_bag(forest, monkeypatch, at_once):
     monkeypatch.setattr(proximities, "PAIRS_AT_ONCE", at_once)
     out = np.ones((90, 15), bool)
     for t, bag in enumerate(forest.estimators_samples_):
@@ -58,13 +57,10 @@ def test_neighbours(forest):
     assert share.tolist() == [[1, 0, 0]]
 
 
-def test_outlier_scores_by_hand():
+def test_outliers_by_hand_and_prototypes_of_a_mixture():
     P = np.array([[1, 0.5, 0], [0.5, 1, 0], [0, 0, 1]])
     # raw 3 / 1.25, 3 / 1.25 and 3; the median is 2.4, the mean deviation 0.2
     assert np.allclose(gf.proximity_outliers(P), [0, 0, 3])
-
-
-def test_prototypes_of_a_mixture_are_found():
     forest = gf.RandomForestClassifier(50, min_samples_leaf=5, random_state=0).fit(X, Y)
     found = gf.class_prototypes(forest.proximity(X), X, Y)
     assert found.classes.tolist() == [0, 1, 2]
@@ -91,20 +87,16 @@ def test_missing_values_are_imputed():
     assert not hasattr(model, "forest_")
 
 
-def test_forests_of_numbers_have_proximities_too():
-    forest = gf.ExtraTreesRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 0])
-    assert np.array_equal(forest.proximity(X).toarray(), dense(forest, X, X))
-    with pytest.raises(ValueError, match="no row is out of bag without bags"):
-        forest.proximity(X, oob=True)
-
-
-def test_what_is_refused(forest, tmp_path):
-    with pytest.raises(ValueError, match="oob=True is for the training rows"):
-        forest.proximity(X, X, oob=True)
-    forest.save(tmp_path / "model")
-    loaded = gf.load(tmp_path / "model").proximity(X, oob=True)
+def test_forests_of_numbers_and_what_is_refused(forest, tmp_path):
+    numbers = gf.ExtraTreesRegressor(5, max_depth=3, random_state=0).fit(X, X[:, 0])
+    assert np.array_equal(numbers.proximity(X).toarray(), dense(numbers, X, X))
+    loaded = reloaded(forest, tmp_path).proximity(X, oob=True)
     assert np.array_equal(loaded.toarray(), forest.proximity(X, oob=True).toarray())
-    bag = gf.BaggingRegressor(n_estimators=3).fit(X, X[:, 0])
-    bag.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="the bags are not known to Bagging"):
-        gf.load(tmp_path / "model").proximity(X, oob=True)
+    bag = reloaded(gf.BaggingRegressor(n_estimators=3).fit(X, X[:, 0]), tmp_path)
+    for model, rows, message in (
+        (numbers, [X], "no row is out of bag without bags"),
+        (forest, [X, X], "oob=True is for the training rows"),
+        (bag, [X], "the bags are not known to Bagging"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.proximity(*rows, oob=True)

@@ -76,20 +76,6 @@ def test_quantiles_are_meinshausens(backend, leaf, out_of_bag):
     assert np.allclose(found, mean, rtol=1e-11, atol=1e-11, equal_nan=True)
 
 
-def test_ranks_are_sums_of_weights(backend):
-    model, asked = grown(12, 4, backend=backend), Y[::-1].copy()
-    kinds = {k: model.quantile_ranks(X, asked, kind=k) for k in ("weak", "strict", "mean", "rank")}
-    for i in range(0, 90, 7):
-        weights, draws = exact_weights(model, i, False)
-        pairs = list(zip(Y, weights, strict=True))
-        weak = sum(w for y, w in pairs if y <= asked[i])
-        strict = sum(w for y, w in pairs if y < asked[i])
-        middle = (weak + strict) / 2
-        rank = middle + (Fraction(1, 2 * draws) if weak > strict else 0)
-        for kind, exact in zip(kinds, (weak, strict, middle, rank), strict=True):
-            assert abs(kinds[kind][i] - float(exact)) < 1e-11  # rounded weights, see above
-
-
 def test_both_backends_give_the_same_bits():
     y = np.stack([Y, X[:, 1] ** 2], axis=1)
     weights = RNG.integers(0, 4, len(X))
@@ -185,7 +171,18 @@ def test_the_nearest_draw():
         assert found.tolist() == [1.0]  # in the middle
 
 
-def test_ranks_of_trees():
+def test_ranks_are_sums_of_weights_or_means_over_trees(backend):
+    model, asked = grown(12, 4, backend=backend), Y[::-1].copy()
+    kinds = {k: model.quantile_ranks(X, asked, kind=k) for k in ("weak", "strict", "mean", "rank")}
+    for i in range(0, 90, 7):
+        weights, draws = exact_weights(model, i, False)
+        pairs = list(zip(Y, weights, strict=True))
+        weak = sum(w for y, w in pairs if y <= asked[i])
+        strict = sum(w for y, w in pairs if y < asked[i])
+        middle = (weak + strict) / 2
+        rank = middle + (Fraction(1, 2 * draws) if weak > strict else 0)
+        for kind, exact in zip(kinds, (weak, strict, middle, rank), strict=True):
+            assert abs(kinds[kind][i] - float(exact)) < 1e-11  # rounded weights, see above
     model = grown()
     found = model.quantile_ranks(X, Y[::-1], kind="weak", aggregate_leaves_first=False)
     for i in range(0, 90, 7):

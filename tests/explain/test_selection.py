@@ -57,8 +57,10 @@ def test_the_curve_is_pruning_and_predicting_at_every_alpha(backend, criterion):
     assert list(zip(curve.errors.tolist(), curve.std_errors.tolist(), strict=True)) == slow
 
 
+
+
 @pytest.mark.parametrize("criterion", TASKS)
-def test_candidates_lie_between_the_alphas_of_the_whole_tree(criterion):
+def test_candidates_lie_between_alphas_and_the_tree_is_that_of_its_own(criterion, backend):
     kind, X, y = TASKS[criterion]
     whole = kind(criterion=criterion, random_state=0).fit(X, y)
     model = kind(criterion=criterion, ccp_alpha="cv", random_state=0).fit(X, y)
@@ -74,15 +76,6 @@ def test_candidates_lie_between_the_alphas_of_the_whole_tree(criterion):
         small = kind(criterion=criterion, random_state=0, ccp_alpha=alpha).fit(X, y)
         assert small.get_n_leaves() == n_leaves
     assert model.get_n_leaves() == curve.n_leaves[curve.ccp_alphas == model.ccp_alpha_]
-
-
-def test_alphas_next_to_each_other():
-    alphas = np.array([0.0, 1.0, np.nextafter(1, 2), 2.0, 8.0])
-    assert middles(alphas).tolist() == [0.0, 1.0, math.sqrt(2 * alphas[2]), 4.0, 8.0]
-
-
-@pytest.mark.parametrize("criterion", TASKS)
-def test_the_tree_is_that_of_its_alpha(backend, criterion):
     kind, X, y = TASKS[criterion]
     params = {"criterion": criterion, "random_state": 0, "backend": backend, "ccp_cv": 5}
     chosen = kind(ccp_alpha="cv", ccp_rule="one_se", **params).fit(X, y)
@@ -95,7 +88,9 @@ def test_the_tree_is_that_of_its_alpha(backend, criterion):
     assert np.allclose(given.tree_.impurity, chosen.tree_.impurity, rtol=1e-12)
 
 
-def test_rules_by_hand():
+def test_middles_and_rules_by_hand():
+    alphas = np.array([0.0, 1.0, np.nextafter(1, 2), 2.0, 8.0])
+    assert middles(alphas).tolist() == [0.0, 1.0, math.sqrt(2 * alphas[2]), 4.0, 8.0]
     errors, std_errors = np.array([3.0, 2, 2, 2.5, 2.75, 4]), np.full(6, 0.5)
     assert choose(errors, std_errors, "min") == 2  # the smaller of two
     assert choose(errors, std_errors, "one_se") == 3
@@ -115,18 +110,7 @@ def test_frames_sparse_and_lists_are_one():
         assert other.pruning_curve_.errors.tolist() == model.pruning_curve_.errors.tolist()
 
 
-def test_rows_of_no_weight_are_not_there():
-    X, y = CANCER
-    w = np.ones(len(y))
-    w[::3] = 0
-    params = {"ccp_alpha": "cv", "random_state": 0}
-    a = gf.DecisionTreeClassifier(**params).fit(X, y, w)
-    b = gf.DecisionTreeClassifier(**params).fit(X[w > 0], y[w > 0])
-    assert a.pruning_curve_.errors.tolist() == b.pruning_curve_.errors.tolist()
-    assert same_forest(a.forest_, b.forest_)
-
-
-def test_folds_of_the_users_own():
+def test_folds_of_the_users_own_and_rows_of_no_weight():
     X, y = CANCER
     params = {"ccp_alpha": "cv", "random_state": 0}
     model = gf.DecisionTreeClassifier(ccp_cv=5, **params).fit(X, y)
@@ -139,14 +123,14 @@ def test_folds_of_the_users_own():
     assert twice.pruning_curve_.std_errors.tolist() == model.pruning_curve_.std_errors.tolist()
     repeated = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
     assert gf.DecisionTreeClassifier(ccp_cv=repeated, **params).fit(X, y).get_n_leaves() > 1
-
-
-def test_a_class_that_a_fold_has_not_seen():
-    X, y = np.arange(8.0)[:, None], np.array([0, 0, 0, 0, 1, 1, 1, 2])
-    own = [(np.arange(7), [7]), (np.arange(1, 8), [0])]
-    model = gf.DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=own).fit(X, y)
-    # class 2 is an error at any alpha; class 0 only where roots, of four rows of class 0, err not
-    assert model.pruning_curve_.errors.tolist()[0] == 0.5
+    X, y = CANCER
+    w = np.ones(len(y))
+    w[::3] = 0
+    params = {"ccp_alpha": "cv", "random_state": 0}
+    a = gf.DecisionTreeClassifier(**params).fit(X, y, w)
+    b = gf.DecisionTreeClassifier(**params).fit(X[w > 0], y[w > 0])
+    assert a.pruning_curve_.errors.tolist() == b.pruning_curve_.errors.tolist()
+    assert same_forest(a.forest_, b.forest_)
 
 
 @pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.DecisionTreeRegressor])
@@ -189,7 +173,12 @@ def test_few_leaves_and_bounds_come_first(backend):
     assert given.predict(X).tolist() == model.predict(X).tolist()
 
 
-def test_a_tree_without_a_split():
+def test_classes_that_a_fold_has_not_seen_and_trees_without_a_split():
+    X, y = np.arange(8.0)[:, None], np.array([0, 0, 0, 0, 1, 1, 1, 2])
+    own = [(np.arange(7), [7]), (np.arange(1, 8), [0])]
+    model = gf.DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=own).fit(X, y)
+    # class 2 is an error at any alpha; class 0 only where roots, of four rows of class 0, err not
+    assert model.pruning_curve_.errors.tolist()[0] == 0.5
     model = gf.DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=2).fit(np.zeros((4, 1)), [0, 1, 1, 0])
     assert (model.ccp_alpha_, model.get_n_leaves()) == (0.0, 1)
     expected = [[0], [1], [0.5], [0.25]]
@@ -275,29 +264,6 @@ def test_pruned_again_and_predicting_in_other_ways(tmp_path):
     assert model.to_sklearn().predict(X.astype(np.float32)).shape == (len(y),)
 
 
-def test_prune_refuses():
-    X, y = CANCER
-    with pytest.raises(ValueError, match="not fitted"):
-        gf.DecisionTreeClassifier().prune(X, y)
-    model = gf.DecisionTreeClassifier().fit(X, y)
-    nodes = model.forest_.n_nodes
-    for params, message in (
-        ({"method": "best"}, "method='best' is unknown: pass one of cost_complexity, reduced"),
-        ({"rule": "most"}, "rule='most' is unknown: pass one of min, one_se"),
-        ({"sample_weight": -y}, "Negative values"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model.prune(X, y, **params)
-    with pytest.raises(ValueError, match="X has 240 rows, y has 3"):
-        model.prune(X, y[:3])
-    assert model.forest_.n_nodes == nodes
-    big = gf.DecisionTreeRegressor().fit([[0.0], [1]], [1.0, -1])
-    with pytest.raises(ValueError, match="overflow: divide y by a constant"):
-        big.prune([[0.0], [1]], [1e200, -1])
-    big.prune([[0.0], [1]], [1e200, -1], [0, 1])  # that row does not count
-    assert big.get_n_leaves() == 2
-
-
 @pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.DecisionTreeRegressor])
 @pytest.mark.parametrize(
     ("params", "message"),
@@ -320,7 +286,27 @@ def test_what_is_refused(kind, params, message):
     assert not hasattr(model, "forest_")
 
 
-def test_forests_and_bags_take_numbers():
+def test_prune_and_ensembles_refuse():
+    X, y = CANCER
+    with pytest.raises(ValueError, match="not fitted"):
+        gf.DecisionTreeClassifier().prune(X, y)
+    model = gf.DecisionTreeClassifier().fit(X, y)
+    nodes = model.forest_.n_nodes
+    for params, message in (
+        ({"method": "best"}, "method='best' is unknown: pass one of cost_complexity, reduced"),
+        ({"rule": "most"}, "rule='most' is unknown: pass one of min, one_se"),
+        ({"sample_weight": -y}, "Negative values"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.prune(X, y, **params)
+    with pytest.raises(ValueError, match="X has 240 rows, y has 3"):
+        model.prune(X, y[:3])
+    assert model.forest_.n_nodes == nodes
+    big = gf.DecisionTreeRegressor().fit([[0.0], [1]], [1.0, -1])
+    with pytest.raises(ValueError, match="overflow: divide y by a constant"):
+        big.prune([[0.0], [1]], [1e200, -1])
+    big.prune([[0.0], [1]], [1e200, -1], [0, 1])  # that row does not count
+    assert big.get_n_leaves() == 2
     X, y = CANCER
     with pytest.raises(ValueError, match=r"'ccp_alpha' parameter .* must be a float"):
         gf.RandomForestClassifier(ccp_alpha="cv").fit(X, y)

@@ -121,7 +121,7 @@ def test_paths_of_many_features():
     assert tree.shap_values(X[:5]).shape == values.shape
 
 
-def test_small_trees():
+def test_small_trees_and_the_expected_value_of_the_last_fit():
     """A leaf alone, and a single split."""
     X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 4, 4, 4])
     stump = gf.DecisionTreeRegressor(max_depth=1, backend="numba").fit(X, y)
@@ -133,9 +133,6 @@ def test_small_trees():
     assert leaf.expected_value_ == 1.0
     assert not leaf.shap_values(X).any()
     assert not leaf.shap_values(X, background=X).any()
-
-
-def test_the_expected_value_is_that_of_the_last_fit():
     X, y = numbers()
     tree = gf.DecisionTreeRegressor(random_state=0, backend="numba").fit(X, y)
     assert tree.expected_value_ == pytest.approx(y.mean(), abs=1e-12)

@@ -92,16 +92,12 @@ def seconds(model, X, y, monkeypatch) -> tuple[float, float]:
         return time.process_time() - start, sum(after)
 
 
-def test_small_fits_grow_for_most_of_their_time(monkeypatch):
+def test_risks_take_little_of_a_fit_also_by_many_causes(monkeypatch):
     pytest.importorskip("numba", reason="no numba here")
     X, y = table(480)
     model = gf.RandomSurvivalForest(200, criterion="logrank", random_state=0, n_jobs=1)
     pairs = [seconds(model, X, y, monkeypatch) for _ in range(5)]
     assert min(after / whole for whole, after in pairs) < 0.4
-
-
-def test_risks_by_many_causes_take_about_as_long_as_by_one(monkeypatch):
-    """Events have one cause each, so that sums over all causes are not needed."""
     pytest.importorskip("numba", reason="no numba here")
     model = gf.RandomSurvivalForest(20, max_depth=6, random_state=0, n_jobs=1)
     few, many = table(4000, 2), table(4000, 100)

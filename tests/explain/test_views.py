@@ -91,14 +91,11 @@ def test_a_regressors_tree_is_scikit_learns(backend, criterion, weighed):
     check_equal(ours, SklearnRegressor(**given).fit(X[rows], y[rows]).tree_)
 
 
-def test_a_split_from_missing_values_has_an_infinite_threshold(backend):
+def test_splits_from_missing_values_and_trees_of_one_leaf(backend):
     X, y = np.array([[1.0], [np.nan], [2.0], [np.nan]]), [0, 1, 0, 1]
     ours = gf.DecisionTreeClassifier(backend=backend).fit(X, y)
     check_equal(ours.tree_, SklearnClassifier().fit(X, y).tree_)
     assert ours.tree_.threshold.tolist() == [np.inf, -2.0, -2.0]
-
-
-def test_a_tree_of_one_leaf(backend):
     ours = gf.DecisionTreeRegressor(backend=backend).fit([[1.0], [1.0]], [3.0, 5.0]).tree_
     check_equal(ours, SklearnRegressor().fit([[1.0], [1.0]], [3.0, 5.0]).tree_)
     assert ours.impurity.tolist() == [1.0]
@@ -339,13 +336,10 @@ def test_spreads_beyond_all_numbers_are_infinite(backend, tmp_path):
     assert tree.fit(X, y, [0, 0, 1]).tree_.impurity.tolist() == [0.0]
 
 
-def test_path_lengths_are_scikit_learns():
+def test_path_lengths_are_scikit_learns_and_equal_leaves_share_a_row():
     n = np.arange(300)
     assert np.isclose(average_path_length(256), 10.244770920)
     assert np.array_equal(average_path_length(n), _average_path_length(n))
-
-
-def test_leaves_of_the_same_depth_and_size_share_a_row():
     X = np.random.default_rng(0).normal(size=(64, 2))
     tree = gf.RandomForestRegressor(3, bootstrap=False, random_state=0).fit(X, X[:, 0]).forest_
     found = with_path_lengths(tree)

@@ -86,20 +86,6 @@ def test_predictions_are_equal_at_every_edge(build, kind, dtype):
     check(build, fitted, rows, rows, kind in exported.IN_C)
 
 
-@compiled
-def test_sums_beside_categories(build):
-    frame, y = exported.category_frame()
-    frame["z"] = np.arange(len(frame)) % 13.0
-    fitted = gf.RandomForestClassifier(
-        5,
-        feature_combinations=2.0,
-        categorical_features=["colour", "size", "letter"],
-        **exported.HERE,
-    ).fit(frame, y > 1.5)
-    assert combined(fitted.forest_.nodes).any()
-    assert has_set(fitted.forest_.nodes).any()
-    rows = exported.unseen_frame().assign(z=frame["z"])
-    check(build, fitted, rows, gf.category_codes(fitted, rows).astype(np.float64))
 
 
 @compiled
@@ -112,7 +98,19 @@ def test_categories_are_codes(build, kind):
 
 
 @compiled
-def test_codes_that_no_category_has_are_others(build):
+def test_sums_beside_categories_and_codes_that_no_category_has(build):
+    frame, y = exported.category_frame()
+    frame["z"] = np.arange(len(frame)) % 13.0
+    fitted = gf.RandomForestClassifier(
+        5,
+        feature_combinations=2.0,
+        categorical_features=["colour", "size", "letter"],
+        **exported.HERE,
+    ).fit(frame, y > 1.5)
+    assert combined(fitted.forest_.nodes).any()
+    assert has_set(fitted.forest_.nodes).any()
+    rows = exported.unseen_frame().assign(z=frame["z"])
+    check(build, fitted, rows, gf.category_codes(fitted, rows).astype(np.float64))
     fitted = exported.categorical("forest")
     rows = gf.category_codes(fitted, exported.category_frame()[0]).astype(np.float64)
     rows[:, 0] = len(fitted.forest_.edges.categories[0])
@@ -138,13 +136,6 @@ def test_names_of_any_kind_and_tables_of_labels(build):
     assert [*(ctypes.c_int32 * 3).in_dll(numbers, "predict_classes")] == [-1, 0, 1]
 
 
-@compiled
-def test_options_that_change_sums_are_refused(tmp_path):
-    (tmp_path / "model.c").write_text(gf.export_c(exported.model("tree")))
-    command = [CC, "-std=c99", "-ffast-math", "-c", "-o", tmp_path / "o", tmp_path / "model.c"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode
-    assert "-ffast-math changes predictions" in done.stderr
 
 
 def test_a_file_is_whole_or_not_there(tmp_path):
@@ -164,16 +155,13 @@ def test_a_file_is_whole_or_not_there(tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_labels_that_are_no_text():
-    fitted = gf.DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], ["a", "b\ud800"])
-    for export in (gf.export_c, type(fitted).to_onnx):
-        with pytest.raises(ValueError, match=r"the class 'b\\ud800' has a lone surrogate"):
-            export(fitted)
-        pytest.importorskip("onnx", reason="needs pip install 'gpuforest[checks]'")
-
-
 @compiled
-def test_names_beside_those_of_the_language(build):
+def test_names_beside_those_of_the_language_and_options_that_change_sums(tmp_path, build):
+    (tmp_path / "model.c").write_text(gf.export_c(exported.model("tree")))
+    command = [CC, "-std=c99", "-ffast-math", "-c", "-o", tmp_path / "o", tmp_path / "model.c"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode
+    assert "-ffast-math changes predictions" in done.stderr
     for name in ("x", "sum", "PREDICT", "tomato"):
         assert is_free(name)
         build(gf.export_c(exported.model("tree"), name=name))
@@ -193,10 +181,15 @@ def test_codes_are_places_among_the_categories(kind):
             assert np.isnan(code) if is_missing else code == lookup.get(value, len(categories))
 
 
-def test_codes_of_what_has_none():
+def test_codes_of_what_has_none_and_labels_that_are_no_text():
     rows = gf.category_codes(exported.model("strings"), exported.X)
     assert np.array_equal(rows, exported.X, equal_nan=True)
     with pytest.raises(TypeError, match="a dict has no categories of gpuforest's"):
         gf.category_codes({}, exported.X)
     with pytest.raises(ValueError, match="X has 2 features, but RandomForestClassifier"):
         gf.category_codes(exported.model("strings"), exported.X[:, :2])
+    fitted = gf.DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], ["a", "b\ud800"])
+    for export in (gf.export_c, type(fitted).to_onnx):
+        with pytest.raises(ValueError, match=r"the class 'b\\ud800' has a lone surrogate"):
+            export(fitted)
+        pytest.importorskip("onnx", reason="needs pip install 'gpuforest[checks]'")

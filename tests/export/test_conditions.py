@@ -66,7 +66,7 @@ def test_both_of_two_holds_where_both_hold(kind, values):
         assert [both.holds(v) for v in values] == [a.holds(v) and b.holds(v) for v in values]
 
 
-def test_a_path_has_one_condition_a_feature():
+def test_words_of_paths_of_numbers_and_of_names():
     path = ()
     for condition in (
         of(low=1.0, missing=True),
@@ -77,16 +77,10 @@ def test_a_path_has_one_condition_a_feature():
         path = narrowed(path, condition)
     assert path == (of(low=1.0, high=3.0), among("rainy"))
     assert all_of(path) == "1.0 < x <= 3.0 and outlook is rainy"
-
-
-def test_alternatives_are_in_brackets_where_others_follow():
     either = of(high=1.0, missing=True)
     assert all_of([either]) == "x <= 1.0 or missing"
     assert all_of([either, among("sunny")]) == "(x <= 1.0 or missing) and outlook is sunny"
     assert all_of([]) == ""
-
-
-def test_numbers_may_be_rounded_and_names_stay_on_one_line():
     assert of(low=1 / 3, high=2 / 3).words(lambda v: f"{v:.2f}") == "0.33 < x <= 0.67"
     assert of(low=1 / 3).words() == f"x > {1 / 3!r}"
     name = 'a "b"\n\tc\\'

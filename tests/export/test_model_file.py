@@ -57,19 +57,6 @@ def test_foreign_files(tmp_path):
         gf.load(tmp_path)
 
 
-def test_votes_as_earlier_files_have_them(tmp_path):
-    path, kind = tmp_path / "model", gf.RandomForestClassifier
-    soft, X = fitted(kind, max_depth=2)
-    hard, X = fitted(kind, max_depth=2, voting="hard")
-    assert not np.array_equal(soft.predict_proba(X), hard.predict_proba(X))
-    for header in ({}, {"votes": True}):
-        hard.save(path)
-        text, arrays = container.read(path, model_file.ARRAYS)
-        header_text = {name: value for name, value in json.loads(text).items() if name != "combine"}
-        container.write(path, json.dumps(header_text | header), arrays)
-        assert np.array_equal(gf.load(path).predict_proba(X), hard.predict_proba(X))
-
-
 def test_small(tmp_path):
     """A model of classes takes little more than eight bytes a node."""
     X = np.random.default_rng(0).random((3000, 5))
@@ -125,7 +112,17 @@ def test_a_header_key_that_is_missing_or_comes_twice(key, tmp_path):
             gf.load(tmp_path / "changed")
 
 
-def test_trees_vote_as_they_were_trained_to(tmp_path):
+def test_votes_are_those_of_the_training_also_in_earlier_files(tmp_path):
+    path, kind = tmp_path / "model", gf.RandomForestClassifier
+    soft, X = fitted(kind, max_depth=2)
+    hard, X = fitted(kind, max_depth=2, voting="hard")
+    assert not np.array_equal(soft.predict_proba(X), hard.predict_proba(X))
+    for header in ({}, {"votes": True}):
+        hard.save(path)
+        text, arrays = container.read(path, model_file.ARRAYS)
+        header_text = {name: value for name, value in json.loads(text).items() if name != "combine"}
+        container.write(path, json.dumps(header_text | header), arrays)
+        assert np.array_equal(gf.load(path).predict_proba(X), hard.predict_proba(X))
     model, X = fitted(max_depth=2)
     loaded = reloaded(model.set_params(voting="hard"), tmp_path)  # of the next fit
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))

@@ -145,12 +145,6 @@ def test_several_outputs(kind):
             assert np.allclose(other.predict(full), theirs.predict(full), rtol=1e-12, atol=1e-12)
 
 
-def test_trees_that_grew_best_first_come_in_our_order():
-    theirs = tree.DecisionTreeClassifier(max_leaf_nodes=20, random_state=0).fit(X, LABELS)
-    assert (np.diff(theirs.tree_.children_left[theirs.tree_.children_left > 0]) < 0).any()
-    assert same(predictions(gf.from_sklearn(theirs), NEW), predictions(theirs, NEW))
-
-
 def test_names_of_features_and_classes_travel():
     frame = pd.DataFrame(X, columns=list("vwxyz"))
     theirs = ensemble.RandomForestClassifier(3, random_state=5).fit(frame, LABELS)
@@ -165,16 +159,16 @@ def test_names_of_features_and_classes_travel():
     assert isolation.fit(frame).n_features_in_ == 5  # it is an estimator like any other
 
 
-def test_misclassification_becomes_gini():
+def test_odd_trees_travel():
+    theirs = tree.DecisionTreeClassifier(max_leaf_nodes=20, random_state=0).fit(X, LABELS)
+    assert (np.diff(theirs.tree_.children_left[theirs.tree_.children_left > 0]) < 0).any()
+    assert same(predictions(gf.from_sklearn(theirs), NEW), predictions(theirs, NEW))
     ours = gf.DecisionTreeClassifier(criterion="misclassification", max_depth=3, backend="numba")
     theirs = ours.fit(X, LABELS).to_sklearn()
     assert theirs.criterion == "gini"
     value = theirs.tree_.value[:, 0]
     assert np.array_equal(theirs.tree_.impurity, 1 - (value**2).sum(axis=1))
     assert same(predictions(ours, NEW), predictions(theirs, NEW))
-
-
-def test_a_tree_of_one_leaf():
     ours = gf.DecisionTreeClassifier(backend="numpy").fit(np.ones((4, 2)), [0, 1, 1, 1])
     for other in (ours.to_sklearn(), gf.from_sklearn(ours.to_sklearn())):
         assert other.predict_proba([[1.0, 2.0]]).tolist() == [[0.25, 0.75]]
@@ -251,16 +245,13 @@ def test_bags_travel(params, weights):
         assert np.array_equal(np.bincount(drawn, minlength=len(SIZES)), counts)
 
 
-def test_forests_without_bags_have_seeds():
+def test_forests_without_bags_have_seeds_and_scores_out_of_bag_travel():
     model = gf.ExtraTreesClassifier(5, random_state=0, backend="numpy").fit(SIZES, SPECIES)
     there, bags = converted_bags(model)
     assert (np.array(bags) == 1).all()  # every tree has all rows, and a seed of its own
     seeds = [tree.random_state for tree in there.estimators_]
     assert len(set(seeds)) == 5
     assert all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds)
-
-
-def test_scores_out_of_bag_travel():
     for kind, y in ((gf.RandomForestClassifier, SPECIES), (gf.RandomForestRegressor, SIZES[:, 0])):
         model = kind(60, oob_score=True, random_state=0, backend="numpy").fit(SIZES, y)
         there = model.to_sklearn()

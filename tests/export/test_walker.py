@@ -110,15 +110,6 @@ def test_boosted_nodes_say_what_leaves_add_to():
     assert gf.export_rules(BOOSTED["one leaf"]).startswith("always add ")
 
 
-def test_a_node_says_what_it_is():
-    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
-    node = gf.tree_nodes(tree, feature_names=NAMES, class_names=["a", "b", "c"])[3]
-    assert node.rule == "petal_width <= 1.75 or missing"
-    assert node.path == "(petal_length > 2.45 or missing) and (petal_width <= 1.75 or missing)"
-    assert (node.prediction, node.depth, node.parent, node.n_samples) == ("b", 2, 2, 54)
-    assert repr(node).startswith("Node(number=3, depth=2, parent=2, children=(), rule='petal_wi")
-
-
 def test_text_is_that_of_the_forest_and_may_end_above_the_leaves():
     forest, names = FIT["forest"], list("abcd")
     lines = tree_lines(forest, 2, names)
@@ -194,7 +185,13 @@ def test_rules_of_numbers_and_of_several_outputs(kind, y, options, rules):
     assert gf.export_rules(tree, feature_names=["x"], **options) == rules
 
 
-def test_names_are_those_of_the_fit():
+def test_a_node_says_what_it_is_by_the_names_of_the_fit():
+    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
+    node = gf.tree_nodes(tree, feature_names=NAMES, class_names=["a", "b", "c"])[3]
+    assert node.rule == "petal_width <= 1.75 or missing"
+    assert node.path == "(petal_length > 2.45 or missing) and (petal_width <= 1.75 or missing)"
+    assert (node.prediction, node.depth, node.parent, node.n_samples) == ("b", 2, 2, 54)
+    assert repr(node).startswith("Node(number=3, depth=2, parent=2, children=(), rule='petal_wi")
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame(IRIS.data, columns=NAMES)
     forest = gf.RandomForestRegressor(2, random_state=0, max_depth=2).fit(frame, IRIS.target)
@@ -226,7 +223,7 @@ def test_nodes_may_have_more_than_two_branches():
     assert '0 -> 3 [label="x is rainy"] ;' in dot
 
 
-def test_words_of_mean_targets():
+def test_words_of_mean_targets_and_of_sums():
     rows = np.array([["red"], ["blue"]] * 20, object)
     tree = gf.DecisionTreeClassifier(
         categorical_features=[0], categorical_split="ordered_target", random_state=0
@@ -234,9 +231,6 @@ def test_words_of_mean_targets():
     first, *_ = gf.export_text(tree, feature_names=["x"]).splitlines()
     assert first == gf.tree_nodes(tree, feature_names=["x"])[1].rule
     assert first == "mean target of x <= 0.25 or missing"
-
-
-def test_words_of_sums():
     data = np.random.default_rng(0).normal(size=(3000, 2))
     tree = gf.DecisionTreeClassifier(
         max_depth=1, feature_combinations=2, max_features=10, random_state=0
@@ -302,7 +296,7 @@ def test_dot_has_all_nodes_and_edges(kind, filled):
     assert sorted(edges) == sorted((n, c) for n, node in nodes.items() for c in node.children)
 
 
-def test_dot_of_the_textbook():
+def test_dot_of_the_textbook_and_in_files(tmp_path):
     tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
     names = {"feature_names": NAMES}
     labels, _ = parsed(gf.export_graphviz(tree, **names))
@@ -321,9 +315,6 @@ def test_dot_of_the_textbook():
     assert edges == [(0, 1), (0, 2), (2, 3), (2, 4)]
     named = gf.export_graphviz(tree, class_names=["a", "b", "c"])
     assert r"\nclass = b" in named
-
-
-def test_dot_goes_to_files(tmp_path):
     tree, file = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES), io.StringIO()
     for out in (tmp_path / "dot", file):
         assert gf.export_graphviz(tree, class_names=["ä", "b", "c"], out_file=out) is None
@@ -360,9 +351,6 @@ def test_colours_are_by_class_and_by_value():
     colours = re.findall(r'fillcolor="(.*)"', gf.export_graphviz(tree, filled=True))
     assert colours[1] == "#ffffff"  # the smallest
     assert min(colours) == colours[-1]  # the largest
-
-
-def test_colours_of_huge_numbers():
     huge = gf.DecisionTreeRegressor().fit([[0.0], [1.0]], [[-1e300, 1e299], [1e300, 2e299]])
     colours = re.findall(r'fillcolor="(.*)"', gf.export_graphviz(huge, filled=True))
     assert colours[0] == "#ffffff"

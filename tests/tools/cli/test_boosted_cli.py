@@ -93,7 +93,7 @@ def rows(tmp_path, monkeypatch):
     return frame
 
 
-def test_predictions_and_scores(rows):
+def test_anomalies_are_predicted_and_described(rows, capsys):
     assert main(["predict", "model", "rows.csv", "--keep", "a", "--out", "found.csv"]) == 0
     found = pd.read_csv("found.csv")
     model = IsolationForest(n_estimators=20, contamination=0.05, random_state=0).fit(rows)
@@ -101,9 +101,6 @@ def test_predictions_and_scores(rows):
     assert np.array_equal(found["score"], model.score_samples(rows))
     assert found["score"].argmin() == 7
     assert found["prediction"][7] == -1
-
-
-def test_a_model_is_described(rows, capsys):
     facts = told(capsys, "inspect", "model")
     assert (facts["task"], facts["importances"], facts["trees"]) == ("anomalies", {}, 20)
     assert main(["inspect", "model"]) == 0

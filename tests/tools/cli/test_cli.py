@@ -147,17 +147,6 @@ def test_test_file_may_order_its_columns_otherwise(data, capsys):
     assert "a column that is absent from the data: 'b'" in line
 
 
-def test_summary_reads_well(data, capsys):
-    assert main(train("--test", "0.5")) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    for part in ("60 rows, 3 features", "2 classes: no, yes", "c[0]"):
-        assert part in out
-    assert re.search(r"^trees +15$", out, re.MULTILINE)
-    assert re.search(r"^out-of-bag accuracy +[01]\.\d{4}$", out, re.MULTILINE)
-    assert re.search(r"^test accuracy +[01]\.\d{4} on 60 rows$", out, re.MULTILINE)
-
-
 def test_predictions_equal_the_model(data, capsys):
     assert main(train()) == 0
     model = gf.load("model")
@@ -177,7 +166,7 @@ def test_predictions_equal_the_model(data, capsys):
     assert sorted(p.name for p in data.iterdir() if p.name.startswith(".")) == []
 
 
-def test_strings_and_named_numbers_are_categories(data, capsys):
+def test_columns_of_strings_of_named_numbers_and_beyond_float64(data, capsys):
     frame = read_csv("data.csv")
     frame["colour"] = np.where(frame["flag"], "red", None)
     frame["month"] = np.arange(N) % 12
@@ -193,25 +182,12 @@ def test_strings_and_named_numbers_are_categories(data, capsys):
     capsys.readouterr()
     assert main(["inspect", "model"]) == 0
     assert re.search(r"^categories +1 colour, 12 month$", capsys.readouterr().out, re.MULTILINE)
-
-
-def test_whole_numbers_beyond_float64(data, capsys):
     frame = read_csv("data.csv")[["label"]].sort_values("label")
     frame.assign(id=2**62 + 2**20 * np.arange(N)).to_csv("data.csv", index=False)
     line = ["train", "data.csv", "--target", "label", "--out", "model", "--model", "tree"]
     assert told(capsys, *line)["importances"] == {"id": 1}
     assert main(["predict", "model", "data.csv", "--out", "p.csv"]) == 0
     assert read_csv("p.csv")["prediction"].tolist() == frame["label"].tolist()
-
-
-def test_every_parameter_is_an_option(capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["train", "--help"])
-    assert caught.value.code == 0
-    text = capsys.readouterr().out
-    for estimator in ESTIMATORS.values():
-        for name in inspect.signature(estimator).parameters.keys() - {"estimator"}:
-            assert f"--{name.replace('_', '-')}" in text
 
 
 @pytest.mark.parametrize(
@@ -303,11 +279,18 @@ def test_warnings_are_one_line(data, capsys):
     assert err.count("\n") == 1
 
 
-def test_version(capsys):
+def test_version_and_every_parameter_as_an_option(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"gpuforest {gf.__version__}\n"
+    with pytest.raises(SystemExit) as caught:
+        main(["train", "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    for estimator in ESTIMATORS.values():
+        for name in inspect.signature(estimator).parameters.keys() - {"estimator"}:
+            assert f"--{name.replace('_', '-')}" in text
 
 
 def test_interrupt_is_quiet_and_leaves_no_file(data):
@@ -350,7 +333,15 @@ def test_a_reader_that_leaves_is_no_error(data, capsys):
     process.stderr.close()
 
 
-def test_progress_on_a_terminal(data, capsys, monkeypatch):
+def test_summary_reads_well_also_on_a_terminal(data, capsys, monkeypatch):
+    assert main(train("--test", "0.5")) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for part in ("60 rows, 3 features", "2 classes: no, yes", "c[0]"):
+        assert part in out
+    assert re.search(r"^trees +15$", out, re.MULTILINE)
+    assert re.search(r"^out-of-bag accuracy +[01]\.\d{4}$", out, re.MULTILINE)
+    assert re.search(r"^test accuracy +[01]\.\d{4} on 60 rows$", out, re.MULTILINE)
     for stream in ("stderr", "stdout"):
         monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")

@@ -60,14 +60,12 @@ def predicted(capsys, *arguments: str) -> list[list[str]]:
     return [line.split(",") for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_closed_standard_input(folder, capsys, monkeypatch):
+def test_standard_input_closed_or_not(folder, capsys, monkeypatch):
     assert main(train()) == 0
     monkeypatch.setattr("sys.stdin", None)
     assert "-: standard input is closed" in refused(capsys, "predict", "model", "-")
     assert len(predicted(capsys, "model", "data.csv")) == N + 1
 
-
-def test_standard_input(folder, capsys, monkeypatch):
     def stdin(content: bytes) -> None:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 
@@ -176,7 +174,14 @@ def test_parquet_files_that_do_not_fit_together(folder):
         read_frame("set")
 
 
-def test_a_category_of_strings_that_look_like_numbers(folder, capsys):
+def test_text_in_a_column_of_numbers_is_named_and_strings_like_numbers_are_kept(folder, capsys):
+    assert main(train()) == 0
+    Path("new.csv").write_text("x\n0.9\nn.a.\n")
+    capsys.readouterr()
+    err = refused(capsys, "predict", "model", "new.csv", "--backend", "numpy")
+    assert "column 'x' held numbers in training, and is text here because of some of" in err
+    assert "'n.a.'" in err
+    assert len(predicted(capsys, "model", "new.csv", "--missing", "n.a.")) == 3
     codes = ["007" if i % 2 else ("A1", "08")[i % 4 == 0] for i in range(N)]
     Path("data.csv").write_text(table(code=codes))
     assert main(train()) == 0
@@ -185,16 +190,6 @@ def test_a_category_of_strings_that_look_like_numbers(folder, capsys):
     Path("new.csv").write_text("x,code\n0.9,007\n0.1,08\n")
     capsys.readouterr()
     assert predicted(capsys, "model", "new.csv") == [["prediction"], ["yes"], ["no"]]
-
-
-def test_text_in_a_column_of_numbers_is_named(folder, capsys):
-    assert main(train()) == 0
-    Path("new.csv").write_text("x\n0.9\nn.a.\n")
-    capsys.readouterr()
-    err = refused(capsys, "predict", "model", "new.csv", "--backend", "numpy")
-    assert "column 'x' held numbers in training, and is text here because of some of" in err
-    assert "'n.a.'" in err
-    assert len(predicted(capsys, "model", "new.csv", "--missing", "n.a.")) == 3
 
 
 def test_a_target_with_gaps(folder, capsys):

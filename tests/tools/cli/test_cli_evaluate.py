@@ -77,15 +77,6 @@ def test_scores_of_numbers_are_those_of_scikit_learn(data, capsys):
     assert facts(capsys)["r2"] is None  # one row has none
 
 
-def test_a_class_that_training_had_not(data, capsys):
-    train("kind", "size")
-    data.assign(kind=["new", *data["kind"][1:]]).to_csv("new.csv", index=False)
-    found = facts(capsys)
-    assert found["classes"] == ["low", "mid", "new", "top"]
-    assert sum(found["confusion"][2]) == 1
-    assert found["log_loss"] is None
-
-
 @pytest.mark.parametrize(
     ("column", "arguments", "message"),
     [
@@ -100,7 +91,13 @@ def test_targets_that_do_not_fit(data, capsys, column, arguments, message):
     assert message in refused(capsys, "evaluate", "model", "new.csv", *arguments)
 
 
-def test_models_from_python(data, capsys):
+def test_classes_that_training_had_not_and_models_from_python(data, capsys):
+    train("kind", "size")
+    data.assign(kind=["new", *data["kind"][1:]]).to_csv("new.csv", index=False)
+    found = facts(capsys)
+    assert found["classes"] == ["low", "mid", "new", "top"]
+    assert sum(found["confusion"][2]) == 1
+    assert found["log_loss"] is None
     X, y = data[["a", "b"]], data["kind"]
     model = gf.RandomForestClassifier(5, random_state=0, backend="numpy")
     model.fit(X, y).save("model")

@@ -59,12 +59,6 @@ def test_no_input_is_overwritten(folder, capsys, arguments):
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_predictions_go_to_standard_output_by_any_name(folder):
-    line = [*COMMAND, "predict", "model", "data.csv", "--backend", "numpy", "--out", "/dev/stdout"]
-    whole = subprocess.run(line, capture_output=True, check=True).stdout
-    assert whole.splitlines() == [b"prediction", *(row.split(",")[2].encode() for row in ROWS)]
-
-
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
 def test_columns_kept_beside_the_predictions(folder, capsys, name):
     assert predict("--keep", "id, x", "--keep", "y", "--out", name) == 0
@@ -79,7 +73,7 @@ def test_columns_kept_beside_the_predictions(folder, capsys, name):
     assert "columns ignored" not in capsys.readouterr().err
 
 
-def test_columns_that_cannot_be_kept(folder, capsys):
+def test_columns_that_cannot_be_kept_and_ids_of_a_header_with_blanks(folder, capsys):
     Path("data.csv").write_text("x,prediction,probability_yes\n1,2,3\n")
     for keep, message in (
         (["name"], "no column 'name'"),
@@ -90,15 +84,15 @@ def test_columns_that_cannot_be_kept(folder, capsys):
         assert predict("--keep", *keep) == 2
         assert message in capsys.readouterr().err
     assert predict("--keep", "probability_yes") == 0
-
-
-def test_kept_ids_of_a_header_with_blanks(folder, capsys):
     Path("data.csv").write_text("id, code ,x\n000,00,0.5\n")
     assert predict("--keep", "code, id") == 0
     assert capsys.readouterr().out == "code,id,prediction\n00,000,no\n"
 
 
-def test_an_embedding_predicts_nothing(folder, capsys):
+def test_predictions_go_to_standard_output_by_any_name_and_an_embedding_has_none(folder, capsys):
+    line = [*COMMAND, "predict", "model", "data.csv", "--backend", "numpy", "--out", "/dev/stdout"]
+    whole = subprocess.run(line, capture_output=True, check=True).stdout
+    assert whole.splitlines() == [b"prediction", *(row.split(",")[2].encode() for row in ROWS)]
     X = pa.table({"x": range(9)})
     RandomTreesEmbedding(2, random_state=0, backend="numpy").fit(X).save("model")
     for arguments in ([], ["--proba"]):

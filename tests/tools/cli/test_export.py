@@ -48,14 +48,6 @@ def test_treelite(here, capsys):
     assert np.array_equal(found.ravel(), fitted.predict(exported.ROWS))
 
 
-def test_sklearn(here, capsys):
-    fitted, written = written_by(capsys, "sklearn", "forest")
-    found = pickle.loads(written)
-    assert type(found).__module__.startswith("sklearn.")
-    rows = exported.X.astype(np.float32)
-    assert np.array_equal(found.predict_proba(rows), fitted.predict_proba(rows))
-
-
 @pytest.mark.parametrize(
     ("kind", "function"),
     [
@@ -78,7 +70,12 @@ def test_one_tree(here, capsys, kind, function, name):
         assert written.decode() == str(function(fitted, 0, max_depth=1))
 
 
-def test_c(here, capsys):
+def test_sklearn_and_c(here, capsys):
+    fitted, written = written_by(capsys, "sklearn", "forest")
+    found = pickle.loads(written)
+    assert type(found).__module__.startswith("sklearn.")
+    rows = exported.X.astype(np.float32)
+    assert np.array_equal(found.predict_proba(rows), fitted.predict_proba(rows))
     fitted, written = written_by(capsys, "c", "forest", "--dtype", "float32", "--name", "iris")
     assert written.decode() == gf.export_c(fitted, dtype="float32", name="iris")
 

@@ -43,7 +43,7 @@ def forest(tmp_path, monkeypatch):
     return model
 
 
-def test_text_reads_well():
+def test_text_reads_well_and_deep_trees_do_not_recurse():
     nan = np.nan
     X = [[0.0, 1.0], [0.5, 1.0], [2.0, nan], [2.0, 3.0]]
     model = gf.DecisionTreeClassifier().fit(X, ["no", "no", "yes", "may be"])
@@ -62,9 +62,6 @@ def test_text_reads_well():
     assert export_text(model, max_depth=0) == "... 4 more nodes\n"
     leaf = gf.DecisionTreeRegressor().fit(X, [0.1] * 4)
     assert export_text(leaf) == "value: 0.1 (weight: 4)\n"
-
-
-def test_deep_trees_do_not_recurse():
     depth = 3 * sys.getrecursionlimit()
     tree = chain(depth)
     names = [field.name for field in fields(Model)]

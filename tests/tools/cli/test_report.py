@@ -31,7 +31,7 @@ def report(*arguments: str) -> int:
     return main(["report", "model", "--out", "report.html", "--backend", "numpy", *arguments])
 
 
-def test_the_model_alone(model, capsys):
+def test_the_model_alone_and_with_rows_as_by_the_method(model, capsys):
     capsys.readouterr()
     assert report() == 0
     assert capsys.readouterr().out == "report written to report.html\n"
@@ -39,9 +39,6 @@ def test_the_model_alone(model, capsys):
     assert page.after("target").startswith("kind")
     assert page.after("training rows").startswith("100")
     assert page.after("out-of-bag accuracy").startswith(f"{model.oob_score_:.4f}")
-
-
-def test_with_rows_it_is_that_of_the_method(model):
     assert report("--data", "new.csv") == 0
     frame = pd.read_csv("new.csv")
     text = Path("report.html").read_text("utf-8")

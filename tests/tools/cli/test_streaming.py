@@ -106,15 +106,12 @@ def test_errors_name_the_file(folder, capsys, change, message):
     assert not (folder / "m").exists()
 
 
-def test_columns_in_another_order(folder, monkeypatch):
+def test_columns_in_another_order_and_files_without_rows(folder, monkeypatch, capsys):
     whole = trained(monkeypatch, True, "--target", "y")
     part = FRAME[201:]
     part[part.columns[::-1]].to_parquet("data/2.parquet")
     found = trained(monkeypatch, True, "--target", "y")
     assert same_forest(found.forest_, whole.forest_)
-
-
-def test_files_without_rows(folder, capsys):
     trained_on = ["train", "data.csv", "--target", "y", "--out", "model", "--drop", "id,when"]
     assert main(trained_on) == 0
     FRAME[:0].to_parquet("none.parquet")

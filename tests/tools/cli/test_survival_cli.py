@@ -115,15 +115,12 @@ def test_what_train_refuses(rows, capsys, options, message):
     assert message in refused(capsys, *TRAIN, *options)
 
 
-def test_a_forest_without_curves(rows, capsys):
+def test_forests_without_curves_and_what_evaluate_refuses(rows, capsys):
     assert main([*TRAIN, *SMALL, "--low-memory"]) == 0
     picture = ("plot", "survival", "model", "--data", "rows.csv", "--out", "curves.svg")
     assert "is not implemented in low memory mode" in refused(capsys, *picture)
     assert main(["report", "model", "--data", "rows.csv", "--out", "page.html"]) == 0
     assert "low_memory=True has no curves" in Path("page.html").read_text()
-
-
-def test_what_evaluate_refuses(rows, capsys):
     X, y = parts(rows)
     gf.RandomSurvivalForest(2, random_state=0).fit(X, y).save("model")
     known = ("evaluate", "model", "rows.csv", "--target", "weeks")

@@ -90,16 +90,11 @@ FOREST, NUMBERS = gf.RandomForestClassifier, gf.RandomForestRegressor
         ("auto", NUMBERS(4, random_state=1, criterion="absolute_error"), Z),
         ("auto", gf.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
         ("auto", gf.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
-        (
-            "auto",
-            gf.HistGradientBoostingRegressor(
-                max_iter=4, random_state=1, early_stopping=True, refit=True
-            ),
-            Z,
-        ),
+        ("auto", gf.HistGradientBoostingRegressor(
+            max_iter=4, random_state=1, early_stopping=True, refit=True), Z),
     ],
     ids=lambda case: type(case).__name__ if hasattr(case, "fit") else "",
-)
+)  # fmt: skip
 def test_estimators(pair, strategy, model, y):
     whole, found = clone(model).fit(X, y), fitted(model, X, y, strategy=strategy)
     assert_same(found, whole)
@@ -181,15 +176,6 @@ def test_frames(pair, known):
     assert np.array_equal(proba.compute(), whole.predict_proba(frame))
 
 
-def test_delayed_blocks(pair):
-    cuts = [(0, 10), (10, 10), (10, N)]
-    blocks = [[delayed(a[b:e]) for b, e in cuts] for a in (X, Z)]
-    model = gf.ExtraTreesRegressor(3, random_state=0)
-    found = on_dask.ExtraTreesRegressor(3, random_state=0).fit(*blocks)
-    assert_same(found, model.fit(X, Z))
-    assert np.array_equal(found.predict(blocks[0]).compute(), model.predict(X))
-
-
 def test_predictions_wait_and_are_those_of_the_local_model(pair):
     found = fitted(gf.RandomForestClassifier(5, random_state=0), X, Y)
     local, parts, labels = found.to_local(), cut(X, CUTS["uneven"]), cut(Y, CUTS["uneven"])
@@ -237,24 +223,15 @@ def test_survival(pair):
         found.score(parts, pairs, cut(WEIGHTS, CUTS["uneven"])).compute()
 
 
-def test_what_is_no_collection_is_trained_here():
+def test_delayed_blocks_and_what_is_no_collection(pair):
+    cuts = [(0, 10), (10, 10), (10, N)]
+    blocks = [[delayed(a[b:e]) for b, e in cuts] for a in (X, Z)]
+    model = gf.ExtraTreesRegressor(3, random_state=0)
+    found = on_dask.ExtraTreesRegressor(3, random_state=0).fit(*blocks)
+    assert_same(found, model.fit(X, Z))
+    assert np.array_equal(found.predict(blocks[0]).compute(), model.predict(X))
     found = on_dask.RandomForestRegressor(3, random_state=0).fit(X, Z)
     assert_same(found, gf.RandomForestRegressor(3, random_state=0).fit(X, Z))
-
-
-def test_warm_start(pair):
-    found = fitted(gf.RandomForestRegressor(3, random_state=0, warm_start=True), X, Z)
-    sizes = CUTS["even"]
-    found.set_params(n_estimators=8).fit(cut(X, sizes), cut(Z, sizes))
-    assert_same(found, gf.RandomForestRegressor(8, random_state=0).fit(X, Z))
-    found.set_params(n_estimators=11, strategy="rows").fit(cut(X, sizes), cut(Z, sizes))
-    whole = gf.RandomForestRegressor(11, random_state=0).fit(X, Z)
-    assert_same(found, whole)
-    with pytest.warns(UserWarning, match="does not fit new trees"):
-        found.fit(cut(X, sizes), cut(Z, sizes))
-    assert_same(found, whole)
-    with pytest.raises(ValueError, match="n_estimators=5 must be larger or equal"):
-        found.set_params(n_estimators=5).fit(cut(X, sizes), cut(Z, sizes))
 
 
 def test_codes_that_no_worker_can_hold(pair, monkeypatch):
@@ -277,17 +254,27 @@ def test_codes_that_no_worker_can_hold(pair, monkeypatch):
     assert_same(found, gf.RandomForestRegressor(2, random_state=0).fit(X, Z))
 
 
-def test_verbose_prints_the_stages(pair, capsys):
+def test_warm_start_and_verbose(pair, capsys):
+    found = fitted(gf.RandomForestRegressor(3, random_state=0, warm_start=True), X, Z)
+    sizes = CUTS["even"]
+    found.set_params(n_estimators=8).fit(cut(X, sizes), cut(Z, sizes))
+    assert_same(found, gf.RandomForestRegressor(8, random_state=0).fit(X, Z))
+    found.set_params(n_estimators=11, strategy="rows").fit(cut(X, sizes), cut(Z, sizes))
+    whole = gf.RandomForestRegressor(11, random_state=0).fit(X, Z)
+    assert_same(found, whole)
+    with pytest.warns(UserWarning, match="does not fit new trees"):
+        found.fit(cut(X, sizes), cut(Z, sizes))
+    assert_same(found, whole)
+    with pytest.raises(ValueError, match="n_estimators=5 must be larger or equal"):
+        found.set_params(n_estimators=5).fit(cut(X, sizes), cut(Z, sizes))
     fitted(gf.RandomForestRegressor(3, random_state=0, verbose=1), X, Z)
     said = [line.partition(",")[0] for line in capsys.readouterr().out.splitlines()]
     stages = ["reading partitions", "learning bins", "binning", "sharing codes", "growing"]
     assert [f"gpuforest: {stage}" for stage in [*stages, "joining"]] == said[:6]
 
 
-def bad_infinity():
-    values = X.copy()
-    values[700, 2] = np.inf
-    return values
+ROWS, INFINITE = X, X.copy()
+INFINITE[700, 2] = np.inf
 
 
 @pytest.mark.parametrize(
@@ -295,7 +282,7 @@ def bad_infinity():
     [
         (cut(X, (400, 400)), cut(Z, (800,)), "X has 2 partitions, y has 1"),
         (cut(X, (400, 400)), cut(Z, (300, 500)), "00 rows, y has "),
-        (cut(bad_infinity(), (400, 400)), cut(Z, (400, 400)), "partition 1: Input X contains inf"),
+        (cut(INFINITE, (400, 400)), cut(Z, (400, 400)), "partition 1: Input X contains inf"),
         (cut(X[:0], (0,)), cut(Z[:0], (0,)), "the partitions have no rows"),
         ([delayed(X), delayed(X[:, :3])], [delayed(Z), delayed(Z)],
          "partition 1: X has 3 features, but"),
@@ -307,18 +294,14 @@ def bad_infinity():
 def test_bad_partitions(pair, X, y, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         on_dask.RandomForestRegressor(2, random_state=0).fit(X, y)
-    again = fitted(gf.RandomForestRegressor(2, random_state=0), *GOOD)  # the cluster is well
+    again = fitted(gf.RandomForestRegressor(2, random_state=0), ROWS, Z)  # the cluster is well
     assert again.forest_.n_trees == 2
 
 
-GOOD = (X, Z)
-
-
-def none_there():
-    raise ValueError("No global client found")
-
-
 def test_no_client_and_no_workers(monkeypatch):
+    def none_there():
+        raise ValueError("No global client found")
+
     with monkeypatch.context() as patched:
         patched.setattr("distributed.get_client", none_there)
         with pytest.raises(ValueError, match="there is no dask client: make one"):
@@ -336,7 +319,7 @@ def put(monkeypatch):
     return sys.modules["cupy"].asarray
 
 
-def test_a_summary_of_weights_on_a_device(put):
+def test_partitions_on_a_device_are_summarised_and_encoded_there(put):
     def found(place):
         reader = Reader(255, None, 1, 3)
         block = Block("partition 0", place(X), place(Z), place(WEIGHTS))
@@ -346,9 +329,6 @@ def test_a_summary_of_weights_on_a_device(put):
     here, there = found(np.asarray), found(put)
     assert np.array_equal(there.sample.rows, here.sample.rows)
     assert len(here.sample.rows) < len(X)  # rows without weight are left out
-
-
-def test_a_partition_is_encoded_where_it_is(put):
     reader = Reader(255, None, 1, 3)
     here = Block("partition 0", X)
     reader = partitions.opened(here, reader)

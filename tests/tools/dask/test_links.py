@@ -107,15 +107,13 @@ def test_large_sums_go_round_and_small_ones_to_each(size, length, sent):
     assert [communicator.sent for communicator in participants] == [sent] * size
 
 
-def test_what_is_on_its_way_arrives_when_one_ends(client):
+def test_what_is_on_its_way_arrives_and_one_that_fails_ends_the_others(client):
     def work(communicator):
         n = 1 if communicator.rank else 3_000_000
         return int(communicator.exchange([np.full(n, r) for r in range(SIZE)])[0].sum())
 
     assert each(client, work) == [0, 3_000_000, 6_000_000]
 
-
-def test_one_that_fails_ends_the_others(client):
     def work(communicator):
         if communicator.rank == 1:
             raise MemoryError("no room")

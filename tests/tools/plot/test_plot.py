@@ -74,7 +74,7 @@ def test_axes_that_are_passed_are_drawn_on(tree, forest, numbers):
         assert draw(*arguments, ax=given) is given
 
 
-def test_boundaries_are_where_the_tree_splits():
+def test_boundaries_are_where_the_tree_splits_and_shades_are_leads(forest):
     tree = gf.DecisionTreeClassifier(max_depth=2).fit(PETALS, SPECIES)
     ax = plot.plot_boundaries(tree, PETALS, SPECIES)
     mesh, borders = ax.collections
@@ -92,9 +92,6 @@ def test_boundaries_are_where_the_tree_splits():
         assert np.array_equal(line.get_xydata(), PETALS[name == SPECIES])
     assert [t.get_text() for t in ax.get_legend().get_texts()] == [*IRIS.target_names]
     check_readable(ax)
-
-
-def test_shades_are_the_leads_of_the_forest(forest):
     ax = plot.plot_boundaries(forest, PETALS)
     mesh = ax.collections[0]
     corners = mesh.get_coordinates()
@@ -106,29 +103,6 @@ def test_shades_are_the_leads_of_the_forest(forest):
     full = np.array(to_rgb(style.PALETTE[[*forest.classes_].index(name)]))
     shades = np.asarray(mesh.get_array())
     assert shades[5, 3].tolist() == (1 - depth * (1 - full)).tolist()
-
-
-def test_boundaries_of_ten_classes_with_long_names():
-    forest = gf.RandomForestClassifier(5, random_state=0).fit(DIGITS.data, DIGITS.target)
-    names = [f"the digit that is called {i} and its friends" for i in range(10)]
-    ax = plot.plot_boundaries(forest, DIGITS.data, DIGITS.target, (21, 42), class_names=names)
-    check_readable(ax)
-    marks = {(line.get_marker(), tuple(line.get_color())) for line in ax.lines}
-    assert len(marks) == 10
-    assert ax.get_xlabel() == "feature_21\n(other features held)"
-
-
-def test_boundaries_of_numbers_by_name(numbers):
-    ax = plot.plot_boundaries(numbers, DIABETES.data, DIABETES.target, ("feature_2", 8))
-    mesh, points = ax.collections
-    assert np.array_equal(points.get_offsets(), DIABETES.data[:, [2, 8]])
-    assert mesh.get_clim() == points.get_clim()
-    held = np.median(DIABETES.data, axis=0)
-    corners = mesh.get_coordinates()
-    held[2] = (corners[0, 0, 0] + corners[0, 1, 0]) / 2
-    held[8] = (corners[0, 0, 1] + corners[1, 0, 1]) / 2
-    assert mesh.get_array()[0, 0] == pytest.approx(numbers.predict([held])[0])
-    check_readable(ax)
 
 
 def test_frames_with_categories_and_missing_values():
@@ -154,7 +128,7 @@ def test_frames_with_categories_and_missing_values():
             plot.plot_boundaries(forest, frame, y, features)
 
 
-def test_steps_are_the_predictions():
+def test_steps_are_the_predictions_of_trees_below_those_of_forests(numbers):
     x, y = DIABETES.data[:, [2]], DIABETES.target
     for model in (
         gf.DecisionTreeRegressor(max_depth=3).fit(x, y),
@@ -171,9 +145,6 @@ def test_steps_are_the_predictions():
     tree = gf.DecisionTreeRegressor(max_depth=3).fit(x, y)
     cuts = np.unique(tree.tree_.threshold[tree.tree_.feature >= 0])
     assert plot.plot_steps(tree, x).lines[0].get_xdata()[1:-1].tolist() == cuts.tolist()
-
-
-def test_trees_below_the_forest(numbers):
     ax = plot.plot_steps(numbers, DIABETES.data, DIABETES.target, 2, n_trees=2)
     labels = [t.get_text() for t in ax.get_legend().get_texts()]
     assert labels == ["data", "its first 2 trees", "mean of 10 trees"]
@@ -264,50 +235,6 @@ def test_out_of_bag(data):
     check_readable(plot.plot_oob(model))
 
 
-def test_without_a_curve(tree):
-    plain = gf.RandomForestClassifier(2, random_state=0).fit(PETALS, SPECIES)
-    with pytest.raises(ValueError, match=r"no pruning_curve_: fit a DecisionTree\* with ccp_alpha"):
-        plot.plot_pruning(tree)
-    with pytest.raises(ValueError, match="no oob_curve_: fit a forest with oob_score=True"):
-        plot.plot_oob(plain)
-
-
-def test_importances_of_a_forest(numbers):
-    ax = plot.plot_importances(numbers, top=4)
-    means = numbers.feature_importances_
-    order = np.argsort(-means)[:4]
-    spread = np.std([t.feature_importances_ for t in numbers.estimators_], axis=0)
-    assert [p.get_width() for p in ax.patches] == means[order].tolist()
-    assert [t.get_text() for t in ax.get_yticklabels()] == [f"feature_{i}" for i in order]
-    bars, _ = ax.containers
-    (whiskers,) = bars.lines[2] if hasattr(bars, "lines") else ax.containers[1].lines[2]
-    ends = [float(s[1, 0]) for s in whiskers.get_segments()]
-    assert ends == pytest.approx((means + spread)[order], rel=1e-12)  # normalised once, not twice
-    ax = plot.plot_importances(numbers, feature_names=LONG[:10], top=None)
-    check_readable(ax)
-    labels = [t.get_window_extent() for t in ax.get_yticklabels()]
-    assert not any(overlaps(a, b) for a, b in itertools.combinations(labels, 2))
-    assert len({t.get_text() for t in ax.get_yticklabels()}) == 10
-
-
-def test_importances_of_a_tree_and_of_permutations(tree):
-    ax = plot.plot_importances(tree, feature_names=IRIS.feature_names)
-    assert len(ax.containers) == 1  # bars without deviations
-    model = gf.RandomForestClassifier(5, random_state=0).fit(IRIS.data, IRIS.target)
-    own = gf.oob_impurity_importance(model, IRIS.data, IRIS.target)
-    ax = plot.plot_importances(own)
-    assert [p.get_width() for p in ax.patches] == sorted(own.importances_mean, reverse=True)
-    assert ax.get_xlabel().startswith("decrease of impurity out of bag")
-    found = Bunch(importances_mean=np.array([0.1, -0.2, 0.3]), importances_std=np.full(3, 0.01))
-    ax = plot.plot_importances(found, feature_names=["a", "b", "c"], top=None)
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["c", "a", "b"]
-    assert [p.get_width() for p in ax.patches] == [0.3, 0.1, -0.2]
-    assert ax.get_xlim()[0] < -0.2
-    for options, match in (({"top": 0}, "top=0"), ({"feature_names": ["a"]}, "1 names")):
-        with pytest.raises(ValueError, match=match):
-            plot.plot_importances(found, **options)
-
-
 def test_trees_without_a_split():
     X, y = np.zeros((6, 1)), [0, 1] * 3
     tree = gf.DecisionTreeClassifier(ccp_alpha="cv", ccp_cv=2, random_state=0).fit(X, y)
@@ -320,7 +247,12 @@ def test_trees_without_a_split():
     check_readable(plot.plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch, tree):
+def test_without_a_curve_or_matplotlib(tree, monkeypatch):
+    plain = gf.RandomForestClassifier(2, random_state=0).fit(PETALS, SPECIES)
+    with pytest.raises(ValueError, match=r"no pruning_curve_: fit a DecisionTree\* with ccp_alpha"):
+        plot.plot_pruning(tree)
+    with pytest.raises(ValueError, match="no oob_curve_: fit a forest with oob_score=True"):
+        plot.plot_oob(plain)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for draw in (
         plot.plot_impurity,
@@ -341,7 +273,24 @@ def test_the_pictures_of_the_pages_are_small_and_used():
         assert path.stat().st_size < 60_000
 
 
-def test_boundaries_of_counts_are_means_and_no_logarithms(counts):
+def test_boundaries_of_ten_classes_of_numbers_by_name_and_of_counts(numbers, counts):
+    forest = gf.RandomForestClassifier(5, random_state=0).fit(DIGITS.data, DIGITS.target)
+    names = [f"the digit that is called {i} and its friends" for i in range(10)]
+    ax = plot.plot_boundaries(forest, DIGITS.data, DIGITS.target, (21, 42), class_names=names)
+    check_readable(ax)
+    marks = {(line.get_marker(), tuple(line.get_color())) for line in ax.lines}
+    assert len(marks) == 10
+    assert ax.get_xlabel() == "feature_21\n(other features held)"
+    ax = plot.plot_boundaries(numbers, DIABETES.data, DIABETES.target, ("feature_2", 8))
+    mesh, points = ax.collections
+    assert np.array_equal(points.get_offsets(), DIABETES.data[:, [2, 8]])
+    assert mesh.get_clim() == points.get_clim()
+    held = np.median(DIABETES.data, axis=0)
+    corners = mesh.get_coordinates()
+    held[2] = (corners[0, 0, 0] + corners[0, 1, 0]) / 2
+    held[8] = (corners[0, 0, 1] + corners[1, 0, 1]) / 2
+    assert mesh.get_array()[0, 0] == pytest.approx(numbers.predict([held])[0])
+    check_readable(ax)
     shades = plot.plot_boundaries(counts, DIABETES.data, DIABETES.target, (2, 8)).collections[0]
     assert shades.get_array().min() > 0
 
@@ -364,7 +313,37 @@ def test_steps_are_the_predictions_after_rounds(n_trees):
     check_readable(ax)
 
 
-def test_importances_of_boosting(counts):
+def test_importances_of_forests_trees_permutations_and_boosting(numbers, tree, counts):
+    ax = plot.plot_importances(numbers, top=4)
+    means = numbers.feature_importances_
+    order = np.argsort(-means)[:4]
+    spread = np.std([t.feature_importances_ for t in numbers.estimators_], axis=0)
+    assert [p.get_width() for p in ax.patches] == means[order].tolist()
+    assert [t.get_text() for t in ax.get_yticklabels()] == [f"feature_{i}" for i in order]
+    bars, _ = ax.containers
+    (whiskers,) = bars.lines[2] if hasattr(bars, "lines") else ax.containers[1].lines[2]
+    ends = [float(s[1, 0]) for s in whiskers.get_segments()]
+    assert ends == pytest.approx((means + spread)[order], rel=1e-12)  # normalised once, not twice
+    ax = plot.plot_importances(numbers, feature_names=LONG[:10], top=None)
+    check_readable(ax)
+    labels = [t.get_window_extent() for t in ax.get_yticklabels()]
+    assert not any(overlaps(a, b) for a, b in itertools.combinations(labels, 2))
+    assert len({t.get_text() for t in ax.get_yticklabels()}) == 10
+    ax = plot.plot_importances(tree, feature_names=IRIS.feature_names)
+    assert len(ax.containers) == 1  # bars without deviations
+    model = gf.RandomForestClassifier(5, random_state=0).fit(IRIS.data, IRIS.target)
+    own = gf.oob_impurity_importance(model, IRIS.data, IRIS.target)
+    ax = plot.plot_importances(own)
+    assert [p.get_width() for p in ax.patches] == sorted(own.importances_mean, reverse=True)
+    assert ax.get_xlabel().startswith("decrease of impurity out of bag")
+    found = Bunch(importances_mean=np.array([0.1, -0.2, 0.3]), importances_std=np.full(3, 0.01))
+    ax = plot.plot_importances(found, feature_names=["a", "b", "c"], top=None)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["c", "a", "b"]
+    assert [p.get_width() for p in ax.patches] == [0.3, 0.1, -0.2]
+    assert ax.get_xlim()[0] < -0.2
+    for options, match in (({"top": 0}, "top=0"), ({"feature_names": ["a"]}, "1 names")):
+        with pytest.raises(ValueError, match=match):
+            plot.plot_importances(found, **options)
     ax = plot.plot_importances(counts, top=4)
     gains = np.sort(counts.feature_importances_)[::-1]
     assert [p.get_width() for p in ax.patches] == gains[:4].tolist()

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
 
 import gpuforest as gf
-from gpuforest import RandomForestRegressor, RandomSurvivalForest
+from gpuforest import RandomSurvivalForest
 from gpuforest.plot import plot_loss, plot_oob, plot_survival
 from gpuforest.tools.plot.survival import kaplan_meier
 
@@ -113,18 +113,17 @@ def test_the_errors_of_adaboost():
 def test_what_is_refused():
     X, X_test, y, y_test = IRIS
     model = gf.HistGradientBoostingClassifier(max_iter=2).fit(X, y)
-    with pytest.raises(TypeError, match="a RandomForestClassifier has no rounds of boosting"):
-        plot_loss(gf.RandomForestClassifier(2).fit(X, y))
-    with pytest.raises(ValueError, match="not fitted"):
-        plot_loss(gf.HistGradientBoostingClassifier())
-    for given, message in (
-        ({"X": X}, "y is missing: pass both X and y"),
-        ({"y": y}, "X is missing: pass both X and y"),
-        ({"X": X_test, "y": y_test + 1}, "y has a class that the estimator does not know: 3"),
-        ({"X": X_test, "y": y_test[1:]}, "y has 37 targets, X 38 rows"),
+    other = gf.RandomForestClassifier(2).fit(X, y)
+    for shown, given, message in (
+        (other, {}, "a RandomForestClassifier has no rounds of boosting"),
+        (gf.HistGradientBoostingClassifier(), {}, "not fitted"),
+        (model, {"X": X}, "y is missing: pass both X and y"),
+        (model, {"y": y}, "X is missing: pass both X and y"),
+        (model, {"X": X_test, "y": y_test + 1}, "y has a class that the estimator does not know"),
+        (model, {"X": X_test, "y": y_test[1:]}, "y has 37 targets, X 38 rows"),
     ):
-        with pytest.raises(ValueError, match=message):
-            plot_loss(model, **given)
+        with pytest.raises(TypeError if shown is other else ValueError, match=message):
+            plot_loss(shown, **given)
 
 
 N = 60
@@ -200,25 +199,20 @@ def test_one_group(forest):
 
 
 @pytest.mark.parametrize(
-    ("groups", "message"),
+    ("rows", "y", "groups", "message"),
     [
-        (0, "groups=0: pass a number from 1 to 10, or labels of rows"),
-        (11, "groups=11: pass a number from 1 to 10"),
-        ("town", "groups='town': pass a number"),
-        (TOWN[1:], r"X has 60 rows, groups has the shape \(59,\)"),
-        (np.arange(N), "groups has 60 labels: pass at most 10"),
+        (X, Y, 0, "groups=0: pass a number from 1 to 10, or labels of rows"),
+        (X, Y, 11, "groups=11: pass a number from 1 to 10"),
+        (X, Y, "town", "groups='town': pass a number"),
+        (X, Y, TOWN[1:], r"X has 60 rows, groups has the shape \(59,\)"),
+        (X, Y, np.arange(N), "groups has 60 labels: pass at most 10"),
+        (X, Y[1:], 3, "X has 60 rows, y has 59"),
+        (X[:2], Y[:2], 3, "groups=3: pass a number from 1 to 2"),
     ],
 )
-def test_groups_that_are_refused(forest, groups, message):
+def test_survival_that_is_refused(forest, rows, y, groups, message):
     with pytest.raises(ValueError, match=message):
-        plot_survival(forest, X, Y, groups)
-
-
-def test_what_else_is_refused(forest):
-    other = RandomForestRegressor(2, backend="numpy").fit(X, TIME)
+        plot_survival(forest, rows, y, groups)
+    other = gf.RandomForestRegressor(2, backend="numpy").fit(X, TIME)
     with pytest.raises(TypeError, match="a RandomForestRegressor has no curves: pass a survival"):
         plot_survival(other, X, Y)
-    with pytest.raises(ValueError, match="X has 60 rows, y has 59"):
-        plot_survival(forest, X, Y[1:])
-    with pytest.raises(ValueError, match="groups=3: pass a number from 1 to 2"):
-        plot_survival(forest, X[:2], Y[:2])

@@ -43,69 +43,16 @@ def labels(axis):
     return [label.get_text() for label in axis.get_ticklabels()]
 
 
-def test_summary(numbers):
-    model, X = numbers
-    values = model.shap_values(X)
-    ax = plot.plot_shap_summary(model, X, top=3)
-    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:3]
-    assert labels(ax.yaxis) == [f"feature_{f}" for f in order]
-    for row, (f, points) in enumerate(zip(order, ax.collections, strict=True)):
-        x, y = points.get_offsets().T
-        assert np.array_equal(x, values[:, f])
-        assert (np.abs(y - row) <= 0.42).all()
-        assert np.array_equal(points.get_array(), shades(X[:, f]))
-    assert ax.get_xlabel() == "SHAP value: what a feature adds to the prediction"
-    check_readable(ax)
-
-
-def test_points_of_a_swarm_lie_apart_and_evenly_on_both_sides():
+def test_points_of_a_swarm_lie_apart_and_shades_go_from_small_to_large():
     y = swarm(np.array([0.0, 5.0, 0.0, 0.0, 10.0]), 10.0)
     assert y.tolist() == [-0.07, 0.0, 0.0, 0.07, 0.0]
     y = swarm(np.zeros(1000), 1.0)
     assert len(set(y)) == 1000
     assert -0.42 <= y.min() == -y.max()
-
-
-def test_shades_go_from_small_to_large():
     assert shades(np.array([3.0, 1.0, 2.0, np.nan]))[:3].tolist() == [1.0, 0.0, 0.5]
     assert shades(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
     assert shades(np.array([*[0.0] * 99, 5.0]))[-1] == 1.0
     assert shades(np.full(3, np.nan)).tolist() == [0.0] * 3
-
-
-def test_names_categories_and_missing_values(classes):
-    model, X = classes
-    ax = plot.plot_shap_summary(model, X)
-    assert {t.get_text() for t in ax.get_legend().get_texts()} == {"missing", "a category"}
-    assert ax.get_xlabel().endswith("the probability of yes, a long … of a class")
-    holes = X[LONG].isna().to_numpy()
-    crosses = [line.get_xdata() for line in ax.lines if line.get_marker() == "x"]
-    own = model.shap_values(X)[holes, 0, 1]
-    assert any(np.array_equal(x, own) for x in crosses)
-    check_readable(ax)
-    for drawn in (
-        plot.plot_shap_bar(model, X),
-        plot.plot_shap_waterfall(model, X, 0, output="no"),
-        plot.plot_shap_waterfall(model, X, 1),
-        plot.plot_shap_dependence(model, X, LONG, color_by="x"),
-        plot.plot_shap_dependence(model, X, NAMES[1], color_by=LONG),
-        plot.plot_shap_dependence(model, X, "x", color_by=NAMES[1]),
-        plot.plot_shap_dependence(model, X, 3),
-    ):
-        check_readable(drawn)
-
-
-def test_bars_are_mean_sizes(numbers):
-    model, X = numbers
-    background = X[:7]
-    values = model.shap_values(X, background=background)
-    for ax in (
-        plot.plot_shap_bar(model, X, background=background, top=None),
-        plot.plot_shap_bar(model, X, background=background, values=values, top=None),
-    ):
-        size = np.sort(np.abs(values).mean(axis=0))[::-1]
-        assert [bar.get_width() for bar in ax.patches] == size.tolist()
-        check_readable(ax)
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -130,7 +77,29 @@ def test_a_waterfall_leads_from_the_expected_value_to_the_prediction(numbers, ba
     check_readable(ax)
 
 
-def test_a_single_other_feature_has_a_bar_of_its_own(numbers):
+def test_summary_and_bars(numbers):
+    model, X = numbers
+    values = model.shap_values(X)
+    ax = plot.plot_shap_summary(model, X, top=3)
+    order = np.argsort(-np.abs(values).mean(axis=0), kind="stable")[:3]
+    assert labels(ax.yaxis) == [f"feature_{f}" for f in order]
+    for row, (f, points) in enumerate(zip(order, ax.collections, strict=True)):
+        x, y = points.get_offsets().T
+        assert np.array_equal(x, values[:, f])
+        assert (np.abs(y - row) <= 0.42).all()
+        assert np.array_equal(points.get_array(), shades(X[:, f]))
+    assert ax.get_xlabel() == "SHAP value: what a feature adds to the prediction"
+    check_readable(ax)
+    model, X = numbers
+    background = X[:7]
+    values = model.shap_values(X, background=background)
+    for ax in (
+        plot.plot_shap_bar(model, X, background=background, top=None),
+        plot.plot_shap_bar(model, X, background=background, values=values, top=None),
+    ):
+        size = np.sort(np.abs(values).mean(axis=0))[::-1]
+        assert [bar.get_width() for bar in ax.patches] == size.tolist()
+        check_readable(ax)
     model, X = numbers
     assert len(plot.plot_shap_waterfall(model, X, top=11).patches) == 12
     assert len(plot.plot_shap_waterfall(model, X, top=None).patches) == 12
@@ -151,7 +120,26 @@ def test_dependence(numbers):
     assert np.array_equal(points.get_array(), X[:, pairs.argmax()])
 
 
-def test_missing_values_lie_apart(classes):
+def test_names_categories_and_missing_values(classes):
+    model, X = classes
+    ax = plot.plot_shap_summary(model, X)
+    assert {t.get_text() for t in ax.get_legend().get_texts()} == {"missing", "a category"}
+    assert ax.get_xlabel().endswith("the probability of yes, a long … of a class")
+    holes = X[LONG].isna().to_numpy()
+    crosses = [line.get_xdata() for line in ax.lines if line.get_marker() == "x"]
+    own = model.shap_values(X)[holes, 0, 1]
+    assert any(np.array_equal(x, own) for x in crosses)
+    check_readable(ax)
+    for drawn in (
+        plot.plot_shap_bar(model, X),
+        plot.plot_shap_waterfall(model, X, 0, output="no"),
+        plot.plot_shap_waterfall(model, X, 1),
+        plot.plot_shap_dependence(model, X, LONG, color_by="x"),
+        plot.plot_shap_dependence(model, X, NAMES[1], color_by=LONG),
+        plot.plot_shap_dependence(model, X, "x", color_by=NAMES[1]),
+        plot.plot_shap_dependence(model, X, 3),
+    ):
+        check_readable(drawn)
     model, X = classes
     ax = plot.plot_shap_dependence(model, X, "x", color_by=None)
     [points] = ax.collections
@@ -173,15 +161,6 @@ def test_one_tree_without_a_split():
     check_readable(ax)
 
 
-def test_what_the_values_are_added_to():
-    X, y = mixed()
-    boosted = gf.HistGradientBoostingClassifier(max_iter=2, random_state=0, backend="numpy")
-    ax = plot.plot_shap_bar(boosted.fit(X, y == "no"), X)
-    assert ax.get_xlabel().endswith("\nthe raw prediction of True")
-    several = gf.RandomForestRegressor(**SMALL).fit(X, np.stack([y == "no", y != "no"], axis=1))
-    assert plot.plot_shap_bar(several, X, output=1).get_xlabel().endswith(" prediction 1")
-
-
 @pytest.mark.parametrize(
     ("draw", "given", "message"),
     [
@@ -200,7 +179,13 @@ def test_what_cannot_be_drawn(classes, draw, given, message):
         draw(*classes, **given)
 
 
-def test_models_that_cannot_be_drawn(numbers):
+def test_what_the_values_are_added_to_and_models_that_cannot_be_drawn(numbers):
+    X, y = mixed()
+    boosted = gf.HistGradientBoostingClassifier(max_iter=2, random_state=0, backend="numpy")
+    ax = plot.plot_shap_bar(boosted.fit(X, y == "no"), X)
+    assert ax.get_xlabel().endswith("\nthe raw prediction of True")
+    several = gf.RandomForestRegressor(**SMALL).fit(X, np.stack([y == "no", y != "no"], axis=1))
+    assert plot.plot_shap_bar(several, X, output=1).get_xlabel().endswith(" prediction 1")
     with pytest.raises(ValueError, match="the prediction is one number"):
         plot.plot_shap_bar(*numbers, output=1)
     embedding = gf.RandomTreesEmbedding(2, backend="numpy").fit(numbers[1])

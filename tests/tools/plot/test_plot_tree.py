@@ -17,18 +17,12 @@ from gpuforest.tools.plot import style
 
 IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
 SPECIES = IRIS.target_names[IRIS.target]
-PETALS = IRIS.data[:, 2:]
 LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i in range(64)]
 
 
 @pytest.fixture(scope="module")
 def tree():
     return gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data, SPECIES)
-
-
-@pytest.fixture(scope="module")
-def forest():
-    return gf.RandomForestClassifier(10, random_state=0).fit(PETALS, SPECIES)
 
 
 def boxes_of(ax):
@@ -53,7 +47,7 @@ def check_tree(ax, least=style.SMALL):
             assert b.y0 <= e.y0 <= e.y1 <= b.y1
 
 
-def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
+def test_a_tree_has_a_box_a_node_says_what_dot_says_and_edges_lead_to_children(tree):
     names = ["sl", "sw", "pl", "pw"]
     ax = plot_tree(tree, feature_names=names)
     nodes = gf.tree_nodes(tree, feature_names=names)
@@ -67,9 +61,6 @@ def test_a_tree_has_a_box_a_node_and_says_what_dot_says(tree):
             assert node.branches[0].plain().words() in said
     assert said.count("yes") == said.count("no") == 4
     assert said.count("gini = 0") == 2
-
-
-def test_edges_lead_from_box_to_child(tree):
     ax = plot_tree(tree)
     boxes = dict(zip(gf.tree_nodes(tree).values(), boxes_of(ax), strict=True))
     by_number = {node.number: box for node, box in boxes.items()}
@@ -104,15 +95,6 @@ def test_no_box_of_a_tree_overlaps_another(depth):
     check_tree(plot_tree(tree, feature_names=LONG))
 
 
-def test_trees_of_numbers_and_of_several_outputs():
-    both = np.column_stack([DIABETES.target, DIABETES.target**2])
-    for y in (DIABETES.target, both):
-        tree = gf.DecisionTreeRegressor(max_depth=3).fit(DIABETES.data, y)
-        check_tree(plot_tree(tree, feature_names=LONG[:10]))
-    classes = np.column_stack([IRIS.target, IRIS.target == 1])
-    check_tree(plot_tree(gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data, classes)))
-
-
 @pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
 def test_trees_of_boosting(data):
     kind = gf.HistGradientBoostingClassifier if data is IRIS else gf.HistGradientBoostingRegressor
@@ -133,7 +115,13 @@ def test_trees_of_boosting(data):
     check_tree(plot_tree(model, 0))
 
 
-def test_splits_of_many_branches():
+def test_trees_of_numbers_of_several_outputs_and_of_many_branches():
+    both = np.column_stack([DIABETES.target, DIABETES.target**2])
+    for y in (DIABETES.target, both):
+        tree = gf.DecisionTreeRegressor(max_depth=3).fit(DIABETES.data, y)
+        check_tree(plot_tree(tree, feature_names=LONG[:10]))
+    classes = np.column_stack([IRIS.target, IRIS.target == 1])
+    check_tree(plot_tree(gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data, classes)))
     frame = pd.DataFrame({"shop": list("abcdefgh") * 20, "$ a day, $": np.arange(160) % 9})
     tree = gf.DecisionTreeClassifier(categorical_split="multiway").fit(frame, frame.shop)
     ax = plot_tree(tree)
@@ -152,16 +140,15 @@ def test_two_trees_side_by_side_are_made_small_enough(tree):
         check_tree(ax, least=2)
 
 
-def test_a_tree_too_large_to_draw(forest):
+def test_a_tree_too_large_to_draw_or_not_there(tree):
     rows = DIGITS.data[:600], np.arange(600)
-    grown = gf.RandomForestRegressor(1, random_state=0).fit(*rows)
-    small = gf.DecisionTreeRegressor(max_depth=9).fit(*rows)
-    for model in (grown, small):
-        with pytest.raises(ValueError, match="200 inches: show fewer levels of it with max_depth"):
-            plot_tree(model)
-    with pytest.raises(ValueError, match="max_depth=-1 is negative"):
-        plot_tree(forest, max_depth=-1)
-    with pytest.raises(ValueError, match="tree 10 does not exist"):
-        plot_tree(forest, 10)
-    with pytest.raises(TypeError, match="no trees of gpuforest's"):
-        plot_tree(object())
+    large = "200 inches: show fewer levels of it with max_depth"
+    for model, options, message in (
+        (gf.RandomForestRegressor(1, random_state=0).fit(*rows), {}, large),
+        (gf.DecisionTreeRegressor(max_depth=9).fit(*rows), {}, large),
+        (tree, {"max_depth": -1}, "max_depth=-1 is negative"),
+        (tree, {"tree": 1}, "tree 1 does not exist"),
+        (object(), {}, "no trees of gpuforest's"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            plot_tree(model, **options)

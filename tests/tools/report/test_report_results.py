@@ -1,5 +1,7 @@
 """What a report tells: scores as scikit-learn's, intervals, importances, drift, leaks."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hostile import Page
@@ -24,13 +26,11 @@ X3 = THREE.normal(size=(N, 3))
 YES = np.where(X3[:, 0] + THREE.normal(size=N) > 0, "yes", "no")
 
 
-def voting(n_estimators=20, **params):
-    return gf.RandomForestClassifier(n_estimators, random_state=0, backend="numpy", **params)
+def forest(name="RandomForestClassifier", n=10, **params):
+    return getattr(gf, name)(n, random_state=0, backend="numpy", **params)
 
 
-def forest(name="RandomForestClassifier", **params):
-    kind = getattr(gf, name)
-    return kind(10, random_state=0, backend="numpy", **params)
+voting = partial(forest, "RandomForestClassifier", n=20)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -162,19 +162,16 @@ def check_told(texts, model, *rows):
     assert bool(texts) == bool(found)
 
 
-def test_checks_find_training_rows_leaks_and_gaps():
+def test_checks_find_what_is_amiss():
     leaky = X3.copy()
     leaky[:, 2] = YES == "yes"
     texts = "Are these the training rows?", "A leak?", "feature_2"
     check_told(texts, voting().fit(leaky, YES), leaky, YES)
-    model = voting(oob_score=True, n_estimators=30).fit(leaky[:200], YES[:200])
+    model = voting(oob_score=True, n=30).fit(leaky[:200], YES[:200])
     moved = leaky[200:].copy()
     moved[:, 2] = 1 - moved[:, 2]
     texts = "Out-of-bag and test scores differ.", "far worse than"
     check_told(texts, model, moved, YES[200:])
-
-
-def test_checks_find_other_data_or_nothing():
     model = voting(oob_score=True).fit(X3[:200], YES[:200])
     check_told([], model, X3[200:], YES[200:])
     moved = X3[200:].copy()
@@ -182,24 +179,18 @@ def test_checks_find_other_data_or_nothing():
     # 20 rows, and a few that lie beyond by themselves
     texts = "Other data than in training.", "feature_0\n (up to 2", "feature_1\n: missing"
     check_told((*texts, "Mostly missing."), model, moved, YES[200:])
-
-
-def test_checks_find_classes():
     kinds, rest = np.where(np.arange(N) < 3, "rare", YES), np.where(YES[3:] == "yes", "yes", "new")
     model, text = voting().fit(X3, kinds), "Classes of few rows.\n \nrare\n: fewer than 10 rows"
     check_told([text], model, X3[1:], kinds[1:])
     check_told(["Unknown classes.", "Absent classes."], model, X3[3:], rest)
-    stump = voting(max_depth=1, n_estimators=1).fit(X3[:2], ["a", "b"])
+    stump = voting(max_depth=1, n=1).fit(X3[:2], ["a", "b"])
     check_told(["Few rows."], stump, X3[:2], ["a", "b"])
     y = np.array(["a", "b"])[(np.arange(N) % 20 == 0).astype(int)]
     check_told(["One answer."], voting(max_depth=1).fit(X3, y), X3[:200], y[:200])
-
-
-def test_checks_of_the_model_alone():
     model = voting().fit(np.stack([X3[:, 0], np.zeros(N)], axis=1), YES)
     check_told(["One feature does nearly all."], model)
     with pytest.warns(UserWarning, match="OOB"):
-        model = voting(n_estimators=1, oob_score=True).fit(X3[:1], YES[:1])
+        model = voting(n=1, oob_score=True).fit(X3[:1], YES[:1])
     check_told(["No out-of-bag score."], model)
 
 
@@ -209,8 +200,7 @@ def test_survival_is_judged_by_concordance():
     end = rng.exponential(2.0, N)
     cause = np.where(times.min(axis=0) <= end, 1 + times.argmin(axis=0), 0)
     y = np.rec.fromarrays([cause, np.minimum(times.min(axis=0), end)], names="cause, time")
-    made = forest("RandomSurvivalForest", oob_score=True).set_params(n_estimators=40)
-    model = made.fit(X[:150], y[:150])
+    model = forest("RandomSurvivalForest", 40, oob_score=True).fit(X[:150], y[:150])
     known = results.Results(model, X[150:], y[150:])
     assert known.oob.name == "out-of-bag concordance"
     for cause, score in enumerate(known.scores, 1):
