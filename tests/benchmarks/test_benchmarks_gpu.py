@@ -131,8 +131,6 @@ def test_the_small_forests_run_every_kernel(capsys):
 
 
 class Nothing:
-    """A device that is never used."""
-
     name = "numba"
 
     def restart_memory(self):

@@ -18,21 +18,16 @@ from gpuforest.data.blocks import Blocks
 
 N = 1000
 RNG = np.random.default_rng(0)
-FRAME = pd.DataFrame(
-    {
-        "a": RNG.normal(size=N).astype(np.float32),
-        "b": RNG.integers(-9, 9, N),
-        "c": RNG.choice(["v", "w", None], N),
-        "w": RNG.integers(1, 3, N) / 2,
-        "y": RNG.choice(["no", "yes"], N),
-    }
-)
+FRAME = pd.DataFrame({
+    "a": RNG.normal(size=N).astype(np.float32), "b": RNG.integers(-9, 9, N),
+    "c": RNG.choice(["v", "w", None], N), "w": RNG.integers(1, 3, N) / 2,
+    "y": RNG.choice(["no", "yes"], N),
+})  # fmt: skip
 PARTS = {"target": "y", "sample_weight": "w"}
 
 
 @pytest.fixture
 def forest():
-    """That of the whole frame."""
     X = FRAME[["a", "b", "c"]]
     return RandomForestClassifier(3, random_state=0).fit(X, FRAME.y, FRAME.w).forest_
 
@@ -55,7 +50,6 @@ def test_parquet_files(tmp_path, monkeypatch, forest):
 
 @pytest.mark.parametrize("name", ["groups", "blocks"])
 def test_groups_and_blocks_of_time(tmp_path, name):
-    """As of arrays, in files, in frames, in tuples and when saved."""
     names = np.array([f"label {g:03}" for g in RNG.integers(0, 90, N)])
     X, numbers = FRAME[["a", "b"]], np.unique(names, return_inverse=True)[1]
     model = RandomForestClassifier(25, oob_score=True, random_state=0)
@@ -157,12 +151,13 @@ def test_errors_name_the_rows_of_a_file(tmp_path, monkeypatch):
     parquet.write_table(
         pa.table({"a": np.where(np.arange(N) == 900, np.inf, 0)}), tmp_path / "p.pq"
     )
-    with pytest.raises(ValueError, match=r"p\.pq, rows 800 to 999: Input X contains infinity"):
-        BinnedData.from_blocks(tmp_path / "p.pq")
-    with pytest.raises(ValueError, match=r"p\.pq, rows 0 to 399: no column of the name 'y'"):
-        BinnedData.from_blocks(tmp_path / "p.pq", target="y")
-    with pytest.raises(ValueError, match="name columns, but the block is no frame"):
-        BinnedData.from_blocks([np.zeros((2, 2))], target="y")
+    for source, target, message in (
+        (tmp_path / "p.pq", None, r"p\.pq, rows 800 to 999: Input X contains infinity"),
+        (tmp_path / "p.pq", "y", r"p\.pq, rows 0 to 399: no column of the name 'y'"),
+        ([np.zeros((2, 2))], "y", "name columns, but the block is no frame"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            BinnedData.from_blocks(source, target=target)
 
 
 def test_predictions_by_blocks(tmp_path, monkeypatch):

@@ -404,16 +404,13 @@ class TestCudf:
             model.predict(X[list("badce")])
         assert model.score(X, y) == reference.score(hostX, hosty)
 
-    def test_labels_of_strings(self, cudf):
+    def test_labels_of_strings_and_what_is_refused(self, cudf):
         (X, y), hostX = self.frame(cudf), self.frame(pd)[0]
         names = cudf.Series(np.where(y > 0, "yes", "no"))
         model = gf.DecisionTreeClassifier(backend="cupy").fit(X, names)
         reference = gf.DecisionTreeClassifier(backend="numpy").fit(hostX, np.asarray(names))
         assert same_forest(model.forest_, reference.forest_)
         assert isinstance(model.predict(X), np.ndarray)
-
-    def test_missing_labels_and_strings_in_x_are_refused(self, cudf):
-        X, y = self.frame(cudf)
         with pytest.raises(ValueError, match="y"):
             gf.DecisionTreeClassifier(backend="cupy").fit(X, y.where(y > 0))
         tree = gf.DecisionTreeClassifier(categorical_features=None, backend="cupy")

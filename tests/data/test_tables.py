@@ -9,14 +9,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from category_columns import N, Y, frame_of
 from optional import polars as pl
 
 from gpuforest import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestRegressor
 from gpuforest.data import categories
 from gpuforest.data.arrays import frame_to_array
 
-N = 24
-Y = np.arange(N) % 3
 NUMBERS = [None if i in (3, 7) else i % 5 for i in range(N)]
 FLAGS = [None if i in (3, 7) else i % 2 == 0 for i in range(N)]
 PLAIN = np.array([np.nan if v is None else v for v in NUMBERS], np.float64)
@@ -66,16 +65,9 @@ ALL_MISSING = {
 }
 
 
-def frame_of(column):
-    """A frame of the column's own library: the column, and one without missing values."""
-    library = {"pandas": pd, "polars": pl, "pyarrow": pa}[type(column).__module__.split(".")[0]]
-    kind = pa.table if library is pa else library.DataFrame
-    return kind({"a": column, "b": np.arange(N) % 7})
-
-
 def assert_reads_as(column, plain):
     """The frame's numbers, forest and predictions are those of a NumPy array."""
-    frame, X = frame_of(column), np.column_stack([plain, np.arange(N) % 7])
+    frame, X = frame_of(column), np.column_stack([plain, np.arange(N)])
     found, names = frame_to_array(frame)
     assert np.array_equal(found, X, equal_nan=True)
     assert names == ["a", "b"]

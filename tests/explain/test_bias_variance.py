@@ -28,12 +28,10 @@ class Stub(BaseEstimator):
         return np.array(self.predicted_)
 
 
-class Numbers(RegressorMixin, Stub):
-    pass
+class Numbers(RegressorMixin, Stub): ...
 
 
-class Classes(ClassifierMixin, Stub):
-    pass
+class Classes(ClassifierMixin, Stub): ...
 
 
 class Rounds:

@@ -231,16 +231,16 @@ def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("gpuforest.estimators.out_of_bag.unbiased_importances", not_called)
-    for forest in (
-        gf.RandomForestClassifier(2).fit(X, CLASSES),
-        gf.BaggingClassifier().fit(X, CLASSES),
+    words = "a fit with unbiased_importances=True; gpuforest"
+    for forest, message in (
+        (gf.RandomForestClassifier(2).fit(X, CLASSES), words),
+        (gf.BaggingClassifier().fit(X, CLASSES), words),
+        (asking(), "not fitted yet"),
     ):
-        with pytest.raises(AttributeError, match="a fit with unbiased_importances=True; gpuforest"):
+        with pytest.raises(AttributeError, match=message):
             _ = forest.unbiased_feature_importances_
     with pytest.raises(ValueError, match="bootstrap=True; set that, or unbiased_importances=False"):
         asking(bootstrap=False).fit(X, CLASSES)
-    with pytest.raises(AttributeError, match="not fitted yet"):
-        _ = asking().unbiased_feature_importances_
 
 
 def test_trees_that_are_added_count_also_where_bags_have_all_rows():

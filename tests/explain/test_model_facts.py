@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from boosted_models import FIT, class_model, data_of, number_model
+from saved import reloaded
 from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.utils import estimator_html_repr
@@ -34,8 +35,7 @@ def test_digests(tmp_path):
     plain = forest(backend="numpy", max_bins=64)
     boosted = gf.HistGradientBoostingClassifier(max_iter=3).fit(X, Y)
     for model in (plain, boosted, gf.AdaBoostRegressor(n_estimators=3).fit(X, Y)):
-        model.save(tmp_path / "model")
-        loaded = gf.load(tmp_path / "model")
+        loaded = reloaded(model, tmp_path)
         assert forest_digest(loaded.forest_) == forest_digest(model.forest_)
     same = forest(max_bins=64, n_jobs=2)  # on another backend
     others = [forest(**other) for other in ({"max_depth": 2}, {"voting": "hard"}, {"max_bins": 16})]
@@ -95,8 +95,7 @@ def test_scores_that_are_no_finite_numbers(tmp_path):
     model = number_model(early_stopping=True)
     model.train_score_ = np.array([-np.inf, np.nan, -1.0, -2.0, -3.0])
     model.validation_score_ = np.array([-np.inf, np.nan, -3.0, -2.0, -np.inf])
-    model.save(tmp_path / "model")
-    read = gf.load(tmp_path / "model")
+    read = reloaded(model, tmp_path)
     facts = rounds_facts(read)
     assert facts["curves"]["validation"] == [None, None, 3.0, 2.0, None]
     assert facts["best_round"] == 3

@@ -23,8 +23,6 @@ def dense(forest, X, Z):
     return np.mean(forest.apply(X)[:, None] == forest.apply(Z)[None], axis=2)
 
 
-
-
 @pytest.mark.parametrize("at_once", [1, 2**23])  # blocks of one row, and of all
 def test_the_dense_definition_also_out_of_bag(forest, monkeypatch, at_once):
     monkeypatch.setattr(proximities, "PAIRS_AT_ONCE", at_once)

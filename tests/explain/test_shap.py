@@ -122,7 +122,6 @@ def test_paths_of_many_features():
 
 
 def test_small_trees_and_the_expected_value_of_the_last_fit():
-    """A leaf alone, and a single split."""
     X, y = np.arange(6.0)[:, None], np.array([0.0, 0, 0, 4, 4, 4])
     stump = gf.DecisionTreeRegressor(max_depth=1, backend="numba").fit(X, y)
     assert stump.expected_value_ == stump.expected_value(X[2:4]) == 2.0
@@ -163,7 +162,6 @@ def test_an_explanation_for_the_package_shap(monkeypatch):
 
 
 def some(X, *which):
-    """Rows of an array or a frame."""
     return X.iloc[slice(*which)] if isinstance(X, pd.DataFrame) else X[slice(*which)]
 
 

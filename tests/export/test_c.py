@@ -86,8 +86,6 @@ def test_predictions_are_equal_at_every_edge(build, kind, dtype):
     check(build, fitted, rows, rows, kind in exported.IN_C)
 
 
-
-
 @compiled
 @pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
 def test_categories_are_codes(build, kind):
@@ -134,8 +132,6 @@ def test_names_of_any_kind_and_tables_of_labels(build):
     assert [text.decode() for text in table] == fitted.classes_.tolist()
     numbers = build(gf.export_c(exported.model("votes")))
     assert [*(ctypes.c_int32 * 3).in_dll(numbers, "predict_classes")] == [-1, 0, 1]
-
-
 
 
 def test_a_file_is_whole_or_not_there(tmp_path):

@@ -239,7 +239,6 @@ def test_choices_of_categories_are_kept(chosen, tmp_path):
 
 
 def answers(model):
-    """All that a model says of rows, and forests of how sure they are."""
     found = [model.predict(X), model.apply(X), model.feature_importances_]
     if hasattr(model, "classes_"):
         found.append(model.predict_proba(X))

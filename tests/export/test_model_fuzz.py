@@ -98,7 +98,6 @@ def loads(content):
 
 
 def written(text, arrays):
-    """A file with a right checksum."""
     path = FOLDER / "written"
     container.write(path, text, arrays)
     return path.read_bytes()

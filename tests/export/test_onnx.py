@@ -13,7 +13,6 @@ DTYPES = {"float32": np.float32, "float64": np.float64}
 
 
 def run(graph, feeds):
-    """What ONNX Runtime predicts."""
     onnx.checker.check_model(graph, full_check=True)
     session = runtime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]

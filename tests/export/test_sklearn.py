@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import sklearn.ensemble
 from engine import table
+from saved import reloaded
 from sklearn import ensemble, tree
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
@@ -52,7 +53,6 @@ def sklearn_kind(name):
 
 
 def predictions(model, X):
-    """All that a model says of X."""
     methods = ("predict", "predict_proba") if hasattr(model, "classes_") else ("predict",)
     return [getattr(model, method)(X) for method in methods]
 
@@ -88,8 +88,7 @@ def test_we_predict_what_scikit_learn_does(name, criterion, y, weighed, tmp_path
     ours = gf.from_sklearn(theirs).set_params(backend="numba")
     assert type(ours) is getattr(gf, name)
     assert ours.get_params().items() >= given(name, criterion=criterion).items()
-    ours.save(tmp_path / "model")
-    for model, rows in ((ours, X), (ours, NEW), (gf.load(tmp_path / "model"), NEW)):
+    for model, rows in ((ours, X), (ours, NEW), (reloaded(ours, tmp_path), NEW)):
         found, expected = predictions(model, rows), predictions(theirs, rows)
         if hasattr(ours, "classes_"):
             assert same(found, expected)
@@ -262,8 +261,7 @@ def test_forests_without_bags_have_seeds_and_scores_out_of_bag_travel():
 
 def test_what_is_not_known_of_bags_is_not_made_up(tmp_path):
     model = gf.RandomForestClassifier(3, random_state=0, backend="numpy").fit(SIZES, SPECIES)
-    model.save(tmp_path / "model")
-    loaded = gf.load(tmp_path / "model").to_sklearn()
+    loaded = reloaded(model, tmp_path).to_sklearn()
     pickled = pickle.loads(pickle.dumps(model.to_sklearn()))
     assert np.array_equal(pickled.predict_proba(SIZES), model.predict_proba(SIZES))
     bags = zip(loaded.estimators_samples_, model.estimators_samples_, strict=True)

@@ -26,7 +26,6 @@ STOPS = {"max_iter": 12, "early_stopping": True, "min_samples_leaf": 5, "random_
 
 @pytest.fixture
 def models(tmp_path, monkeypatch):
-    """Saved models and their data, in the working directory."""
     monkeypatch.chdir(tmp_path)
     FRAME.assign(price=PRICE).to_csv("prices.csv", index=False)
     found = {

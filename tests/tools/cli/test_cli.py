@@ -28,7 +28,6 @@ COMMAND = [sys.executable, "-m", "gpuforest.cli"]
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """Files of one small table, in the working directory."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 3))

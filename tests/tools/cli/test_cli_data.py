@@ -140,6 +140,8 @@ def test_partitions_are_columns(folder):
     assert found["year"] == [2019, 2019, 2020, 2020]
     assert found["kind"] == ["x", "x", "y", "y"]
     assert read_frame("set", text=["year"])["year"].to_list() == ["2019"] * 2 + ["2020"] * 2
+    parts("other", "a=7/1.parquet", "a=8/1.parquet")  # but those that the files hold too
+    assert read_frame("other").to_dict(as_series=False) == {"a": [0, 1, 1, 2], "b": ["u", None] * 2}
 
 
 @pytest.mark.parametrize(
@@ -157,11 +159,6 @@ def test_partitions_are_folders_that_are_found(folder, path, columns):
     parts("run=3/set", "year=2020/1.parquet")
     for given in (path, str(folder / path)):
         assert read_frame(given).columns == columns
-
-
-def test_partitions_that_the_files_hold_too(folder):
-    parts("set", "a=7/1.parquet", "a=8/1.parquet")
-    assert read_frame("set").to_dict(as_series=False) == {"a": [0, 1, 1, 2], "b": ["u", None] * 2}
 
 
 def test_parquet_files_that_do_not_fit_together(folder):

@@ -18,7 +18,6 @@ N = 90
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A frame, in files to train on and to evaluate on."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])

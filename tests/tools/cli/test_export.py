@@ -18,7 +18,6 @@ NAMES = {"forest": "strings", "boosted": "boosted two", "numbers": "numbers"}
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The working directory, with model files."""
     monkeypatch.chdir(tmp_path)
     for name, kind in NAMES.items():
         exported.model(kind).save(name)
@@ -112,7 +111,6 @@ FOREST = {"n_estimators": 3, "max_depth": 3, "random_state": 0, "backend": "nump
 
 @pytest.fixture
 def X(tmp_path, monkeypatch):
-    """A file of data in the working directory."""
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
     frame.assign(id=np.arange(40)).to_csv("data.csv", index=False)

@@ -21,7 +21,6 @@ DEPENDENCE = ["shap-dependence", "forest", *ROWS, "--class", "1", "--feature"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder of models and files, in which the tests work."""
     folder, before = tmp_path_factory.mktemp("pictures"), os.getcwd()
     os.chdir(folder)
     iris, diabetes = load_iris(as_frame=True), load_diabetes(as_frame=True)

@@ -37,7 +37,6 @@ def client(request):
 
 @pytest.fixture(scope="module")
 def pair():
-    """Two workers."""
     with cluster_of(2) as client:
         yield client
 

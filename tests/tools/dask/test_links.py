@@ -73,7 +73,6 @@ def talk(communicator):
 
 
 def check(talked):
-    """Whether all participants have heard what was said."""
     size = len(talked)
     for rank, heard in enumerate(talked):
         heard = iter(heard)

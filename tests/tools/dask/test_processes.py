@@ -29,7 +29,6 @@ import gpuforest.dask as on_dask
 
 @pytest.fixture
 def processes(request):
-    """Two workers that are processes."""
     from dask import config
 
     quick = {"distributed.deploy.lost-worker-timeout": "1s"} | getattr(request, "param", {})
@@ -178,7 +177,6 @@ def client(tmp_path_factory):
 
 
 def listening(pids):
-    """The ports on which these processes listen."""
     every = (c for pid in pids for c in psutil.Process(pid).net_connections("tcp"))
     return {c.laddr.port for c in every if c.status == psutil.CONN_LISTEN}
 

@@ -82,7 +82,6 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """The address of a report whose names are hostile."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(hostile_report(), "utf-8")
     return path.as_uri()
