@@ -181,7 +181,7 @@ def test_columns_of_strings_of_named_numbers_and_beyond_float64(data, capsys):
     capsys.readouterr()
     assert main(["inspect", "model"]) == 0
     assert re.search(r"^categories +1 colour, 12 month$", capsys.readouterr().out, re.MULTILINE)
-    frame = read_csv("data.csv")[["label"]].sort_values("label")
+    frame = frame[["label"]].sort_values("label")
     frame.assign(id=2**62 + 2**20 * np.arange(N)).to_csv("data.csv", index=False)
     line = ["train", "data.csv", "--target", "label", "--out", "model", "--model", "tree"]
     assert told(capsys, *line)["importances"] == {"id": 1}
