@@ -159,13 +159,10 @@ def test_a_failure_is_a_line_and_the_rest_goes_on(run, capsys):
     assert "FAILED: fit of covtype-like: MemoryError: no room" in report(run)
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "cudaErrorIllegalAddress: an illegal memory access was encountered",
-        "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure",
-    ],
-)
+@pytest.mark.parametrize("said", [
+    "cudaErrorIllegalAddress: an illegal memory access was encountered",
+    "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure",
+])  # fmt: skip
 def test_a_broken_context_ends_the_process(run, said, monkeypatch):
     def fails():
         raise RuntimeError(said)

@@ -163,15 +163,12 @@ def test_dispatch_changes_nothing_for_what_is_no_array(make, dispatch):
     assert type(gf.DecisionTreeClassifier().fit(make(X), y).predict(make(X))) is np.ndarray
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (strict.asarray([[1.0], [np.inf]]), "infinity: column 0, row 1"),
-        (strict.asarray([[1j], [0j]]), "Complex data not supported: X"),
-        (strict.asarray([1.0, 2.0]), "Expected 2D array, got 1D array"),
-        (strict.asarray([[1.0, 2.0]]), "expecting 1 features"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "message"), [
+    (strict.asarray([[1.0], [np.inf]]), "infinity: column 0, row 1"),
+    (strict.asarray([[1j], [0j]]), "Complex data not supported: X"),
+    (strict.asarray([1.0, 2.0]), "Expected 2D array, got 1D array"),
+    (strict.asarray([[1.0, 2.0]]), "expecting 1 features"),
+])  # fmt: skip
 def test_bad_arrays_are_refused_as_numpys_are(bad, message):
     model = gf.DecisionTreeClassifier(backend="numpy").fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match=message):

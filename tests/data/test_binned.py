@@ -66,16 +66,12 @@ def test_a_sample_of_the_rows(monkeypatch, weights):
         assert same_forest(gf.ExtraTreesRegressor(3, random_state=4).fit(data).forest_, whole), cuts
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        gf.RandomForestClassifier(30, random_state=0, oob_score=True),
-        gf.RandomForestClassifier(4, random_state=0, class_weight="balanced"),
-        gf.RandomForestClassifier(4, random_state=0, bootstrap=False, class_weight="balanced"),
-        gf.RandomTreesEmbedding(4, random_state=0),
-    ],
-    ids=range(4),
-)
+@pytest.mark.parametrize("model", [
+    gf.RandomForestClassifier(30, random_state=0, oob_score=True),
+    gf.RandomForestClassifier(4, random_state=0, class_weight="balanced"),
+    gf.RandomForestClassifier(4, random_state=0, bootstrap=False, class_weight="balanced"),
+    gf.RandomTreesEmbedding(4, random_state=0),
+], ids=range(4))  # fmt: skip
 def test_estimators(model):
     """Those of other kinds are pairs of test_pairs.py."""
     X = NUMBERS.astype(np.float32)
@@ -184,42 +180,39 @@ def test_damaged_folders_do_not_load(tmp_path, damage):
         gf.BinnedData.load(tmp_path / "other")
 
 
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
-        ([], "the blocks have no rows"),
-        ([(NUMBERS[:0], TARGETS[:0])], "the blocks have no rows"),
-        (cut([300], INFINITE, TARGETS), "block 1: Input X contains infinity: column 1, row 100"),
-        ([(NUMBERS, TARGETS), (NUMBERS[:, :2], TARGETS)], "block 1: X has 2 features, but"),
-        ([FRAME[:9], FRAME[["a", "b", "c"]]], "block 1: The feature names should match"),
-        ([FRAME[:9], FRAME[["b", "a", "c", "d"]]], "block 1: The feature names should match"),
-        ([FRAME[:9], FRAME.assign(c=1)], "column 'c' mixes strings and numbers"),
-        ([FRAME[:9], FRAME.assign(a="x")], "block 1: column 'a' holds String"),
-        ([NUMBERS[:9], FRAME.drop(columns="c")],
-         "block 1: some blocks are frames with column names"),
-        ([(NUMBERS, TARGETS[:9])], "block 0: X has 600 rows, y has 9"),
-        ([(NUMBERS, TARGETS, WEIGHTS[:9])], "block 0: X has 600 rows, sample_weight has 9"),
-        ([(NUMBERS, TARGETS), (NUMBERS,)], "block 1: some blocks have y, and others have not"),
-        ([(NUMBERS, TARGETS), (NUMBERS, LABELS)], "block 1: y holds labels in some blocks"),
-        ([(NUMBERS, TARGETS * np.nan)], "block 0: y contains NaN"),
-        ([(NUMBERS, FRAME[["c", "a"]])], "block 0: y must hold one target, or an event and its"),
-        ([(NUMBERS, TARGETS.view([("time", float)]))], "y must hold one target, or an event"),
-        ([(NUMBERS, pd.DataFrame({"e": WEIGHTS, "t": TARGETS * np.nan}))], "y contains NaN or in"),
-        ([(NUMBERS, np.full(N, None))], "block 0: y contains NaN or None"),
-        ([(NUMBERS, TARGETS, -WEIGHTS)], "block 0: Negative values in data passed to"),
-        ([(NUMBERS, TARGETS, 0 * WEIGHTS)], "Sample weights must contain at least one non-zero"),
-        ([(NUMBERS, TARGETS, None, WEIGHTS), (NUMBERS, TARGETS)],
-         "block 1: some blocks have groups, and others have not"),
-        ([(NUMBERS, TARGETS, None, LABELS[:9])], "block 0: X has 600 rows, groups has 9"),
-        ([(NUMBERS, TARGETS, None, TARGETS * np.nan)], "block 0: groups contains NaN"),
-        ([(NUMBERS, TARGETS, None, groups) for groups in (LABELS, np.arange(N))],
-         "groups holds strings in some blocks, and numbers in others"),
-        ([(NUMBERS, TARGETS, None, None, TARGETS * np.nan)], "block 0: blocks contains NaN"),
-        ([(NUMBERS, TARGETS, None, None, WEIGHTS), (NUMBERS, TARGETS)],
-         "block 1: some blocks have blocks, and others have not"),
-        (iter([NUMBERS]), "blocks is an iterator, which gives its blocks only once"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("blocks", "message"), [
+    ([], "the blocks have no rows"),
+    ([(NUMBERS[:0], TARGETS[:0])], "the blocks have no rows"),
+    (cut([300], INFINITE, TARGETS), "block 1: Input X contains infinity: column 1, row 100"),
+    ([(NUMBERS, TARGETS), (NUMBERS[:, :2], TARGETS)], "block 1: X has 2 features, but"),
+    ([FRAME[:9], FRAME[["a", "b", "c"]]], "block 1: The feature names should match"),
+    ([FRAME[:9], FRAME[["b", "a", "c", "d"]]], "block 1: The feature names should match"),
+    ([FRAME[:9], FRAME.assign(c=1)], "column 'c' mixes strings and numbers"),
+    ([FRAME[:9], FRAME.assign(a="x")], "block 1: column 'a' holds String"),
+    ([NUMBERS[:9], FRAME.drop(columns="c")],
+     "block 1: some blocks are frames with column names"),
+    ([(NUMBERS, TARGETS[:9])], "block 0: X has 600 rows, y has 9"),
+    ([(NUMBERS, TARGETS, WEIGHTS[:9])], "block 0: X has 600 rows, sample_weight has 9"),
+    ([(NUMBERS, TARGETS), (NUMBERS,)], "block 1: some blocks have y, and others have not"),
+    ([(NUMBERS, TARGETS), (NUMBERS, LABELS)], "block 1: y holds labels in some blocks"),
+    ([(NUMBERS, TARGETS * np.nan)], "block 0: y contains NaN"),
+    ([(NUMBERS, FRAME[["c", "a"]])], "block 0: y must hold one target, or an event and its"),
+    ([(NUMBERS, TARGETS.view([("time", float)]))], "y must hold one target, or an event"),
+    ([(NUMBERS, pd.DataFrame({"e": WEIGHTS, "t": TARGETS * np.nan}))], "y contains NaN or in"),
+    ([(NUMBERS, np.full(N, None))], "block 0: y contains NaN or None"),
+    ([(NUMBERS, TARGETS, -WEIGHTS)], "block 0: Negative values in data passed to"),
+    ([(NUMBERS, TARGETS, 0 * WEIGHTS)], "Sample weights must contain at least one non-zero"),
+    ([(NUMBERS, TARGETS, None, WEIGHTS), (NUMBERS, TARGETS)],
+     "block 1: some blocks have groups, and others have not"),
+    ([(NUMBERS, TARGETS, None, LABELS[:9])], "block 0: X has 600 rows, groups has 9"),
+    ([(NUMBERS, TARGETS, None, TARGETS * np.nan)], "block 0: groups contains NaN"),
+    ([(NUMBERS, TARGETS, None, groups) for groups in (LABELS, np.arange(N))],
+     "groups holds strings in some blocks, and numbers in others"),
+    ([(NUMBERS, TARGETS, None, None, TARGETS * np.nan)], "block 0: blocks contains NaN"),
+    ([(NUMBERS, TARGETS, None, None, WEIGHTS), (NUMBERS, TARGETS)],
+     "block 1: some blocks have blocks, and others have not"),
+    (iter([NUMBERS]), "blocks is an iterator, which gives its blocks only once"),
+])  # fmt: skip
 def test_bad_blocks(blocks, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         gf.BinnedData.from_blocks(blocks)

@@ -91,40 +91,34 @@ def test_names_indices_and_masks_mean_the_same(form, chosen):
     assert known == {0: ("u", "v"), 2: (0, 1, 2)}
 
 
-@pytest.mark.parametrize(
-    ("chosen", "message"),
-    [
-        ([-1], r"must be in \[0, n_features - 1\]"),
-        ([0.5], "must be an array-like of bool, int or str, got: float"),
-        ([0, "x"], "item value '0' which is not a valid feature name"),
-        ([None], "must be an array-like of bool, int or str, got: NoneType"),
-        ([[0]], "must be one-dimensional"),
-        ("dtype", "The 'categorical_features' parameter of .* must be"),
-    ],
-)
+@pytest.mark.parametrize(("chosen", "message"), [
+    ([-1], r"must be in \[0, n_features - 1\]"),
+    ([0.5], "must be an array-like of bool, int or str, got: float"),
+    ([0, "x"], "item value '0' which is not a valid feature name"),
+    ([None], "must be an array-like of bool, int or str, got: NoneType"),
+    ([[0]], "must be one-dimensional"),
+    ("dtype", "The 'categorical_features' parameter of .* must be"),
+])  # fmt: skip
 def test_choices_that_do_not_fit(chosen, message):
     X = pd.DataFrame({"x": Y, "y": Y, "s": Y})
     with pytest.raises(ValueError, match=message):
         gf.DecisionTreeClassifier(categorical_features=chosen).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("column", "message"),
-    [
-        (pd.Series([Decimal(1), 2, None] * 8, dtype=object),
-         "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or"),
-        (pd.Series([b"x", 2, None] * 8, dtype=object), "of type bytes: categories are strings"),
-        (pl.Series([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
-        (pa.array([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
-        (pl.Series([[1]] * N), r"column 'a' holds List.*: categories are strings"),
-        (pd.Series([[1]] * N), r"column 'a' holds no categories \(unhashable .*: each argument"),
-        (pd.Series([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
-         "column 'a' holds no categories"),
-        (pd.Series([{}] * N), "argument must be a string, a number or a boolean; convert it"),
-        (pd.Series(pd.date_range("2020", periods=N)), "of type Timestamp: categories are strings"),
-        (pd.Series(pd.cut(np.arange(N), 3)), "of type Interval: .* convert it to strings"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("column", "message"), [
+    (pd.Series([Decimal(1), 2, None] * 8, dtype=object),
+     "column 'a' holds Decimal.* of type Decimal: categories are strings, numbers or"),
+    (pd.Series([b"x", 2, None] * 8, dtype=object), "of type bytes: categories are strings"),
+    (pl.Series([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
+    (pa.array([pd.Timestamp("2020")] * N), "column 'a' holds Datetime.*: categories are"),
+    (pl.Series([[1]] * N), r"column 'a' holds List.*: categories are strings"),
+    (pd.Series([[1]] * N), r"column 'a' holds no categories \(unhashable .*: each argument"),
+    (pd.Series([[1]] * N, dtype=pd.ArrowDtype(pa.list_(pa.int64()))),
+     "column 'a' holds no categories"),
+    (pd.Series([{}] * N), "argument must be a string, a number or a boolean; convert it"),
+    (pd.Series(pd.date_range("2020", periods=N)), "of type Timestamp: categories are strings"),
+    (pd.Series(pd.cut(np.arange(N), 3)), "of type Interval: .* convert it to strings"),
+])  # fmt: skip
 def test_columns_that_are_no_categories(column, message):
     with pytest.raises((ValueError, TypeError), match=message):
         gf.DecisionTreeClassifier(categorical_features=["a"]).fit(frame_of(column), Y)
@@ -140,16 +134,12 @@ def test_as_many_categories_as_there_may_be(backend):
     model.predict(rows[:5, None])
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        ["blue", "red", None, "greenish"],
-        pd.Categorical(["blue", "red", None, "red"], ["red", "blue"]),
-        pd.Series(["red", 1, None, 2.5], dtype=object),
-        [None] * 4,
-    ],
-    ids=["strings", "category", "objects", "missing"],
-)
+@pytest.mark.parametrize("values", [
+    ["blue", "red", None, "greenish"],
+    pd.Categorical(["blue", "red", None, "red"], ["red", "blue"]),
+    pd.Series(["red", 1, None, 2.5], dtype=object),
+    [None] * 4,
+], ids=["strings", "category", "objects", "missing"])  # fmt: skip
 def test_unseen_and_missing_values(backend, values):
     model = gf.DecisionTreeClassifier(backend=backend).fit(frame_of(pd.Series(COLOURS)), Y)
     X = pd.DataFrame({"a": values, "b": [0, 1, 2, 3]})
@@ -177,23 +167,20 @@ WITH_NULL = pa.DictionaryArray.from_arrays(
 )
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pl.Series(WORDS),
-        pl.Series(WORDS, dtype=pl.Categorical),
-        pl.Series(WORDS, dtype=pl.Enum(["z", "c", "b", "a"])),
-        pl.concat([pl.Series(WORDS[:2]), pl.Series(WORDS[2:])], rechunk=False),
-        pa.chunked_array([WORDS]),
-        pa.chunked_array([WORDS], pa.large_string()),
-        pa.chunked_array([WORDS], pa.string_view()),
-        pa.chunked_array([pa.array(each).dictionary_encode() for each in (WORDS[:4], WORDS[4:])]),
-        pa.chunked_array([pa.array(["z", *WORDS]).dictionary_encode()[1:]]),
-        pa.chunked_array([TWICE]),
-        pa.chunked_array([WITH_NULL]),
-        pa.chunked_array([WITH_NULL[:2], WITH_NULL[2:]]),
-    ],
-)
+@pytest.mark.parametrize("column", [
+    pl.Series(WORDS),
+    pl.Series(WORDS, dtype=pl.Categorical),
+    pl.Series(WORDS, dtype=pl.Enum(["z", "c", "b", "a"])),
+    pl.concat([pl.Series(WORDS[:2]), pl.Series(WORDS[2:])], rechunk=False),
+    pa.chunked_array([WORDS]),
+    pa.chunked_array([WORDS], pa.large_string()),
+    pa.chunked_array([WORDS], pa.string_view()),
+    pa.chunked_array([pa.array(each).dictionary_encode() for each in (WORDS[:4], WORDS[4:])]),
+    pa.chunked_array([pa.array(["z", *WORDS]).dictionary_encode()[1:]]),
+    pa.chunked_array([TWICE]),
+    pa.chunked_array([WITH_NULL]),
+    pa.chunked_array([WITH_NULL[:2], WITH_NULL[2:]]),
+])  # fmt: skip
 def test_values_and_where_they_are(column):
     column = nw.from_native(column.slice(0), series_only=True)  # a method, which polars may lack
     codes, values, _ = categories.factorize(column, "a")
@@ -265,16 +252,13 @@ def test_the_rest_is_called_other():
         assert [made["predict"]({"x": x}) for x in ("new", "rare 3", "red")] == [1, 1, 0]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda **p: gf.DecisionTreeRegressor(**p),
-        lambda **p: gf.ExtraTreesRegressor(3, **p),
-        lambda **p: gf.RandomForestClassifier(3, oob_score=True, **p),
-        lambda **p: gf.BaggingClassifier(gf.DecisionTreeClassifier(**p), 3),
-        lambda **p: gf.RandomTreesEmbedding(3, **p),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    lambda **p: gf.DecisionTreeRegressor(**p),
+    lambda **p: gf.ExtraTreesRegressor(3, **p),
+    lambda **p: gf.RandomForestClassifier(3, oob_score=True, **p),
+    lambda **p: gf.BaggingClassifier(gf.DecisionTreeClassifier(**p), 3),
+    lambda **p: gf.RandomTreesEmbedding(3, **p),
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_all_estimators_take_categories(make, tmp_path):
     X = frame_of(pd.Series(NUMBERS))

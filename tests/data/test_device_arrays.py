@@ -258,29 +258,26 @@ CLASSES, NUMBERS = gf.DecisionTreeClassifier(), gf.DecisionTreeRegressor()
 POISSON = gf.DecisionTreeRegressor(criterion="poisson")
 
 
-@pytest.mark.parametrize(
-    ("tree", "X", "y", "weight", "message"),
-    [
-        (CLASSES, np.where(ROWS == 52, np.inf, ROWS), LABELS, None, "infinity: column 1, row 17"),
-        (CLASSES, np.where(ROWS == 52, -np.inf, ROWS).astype("f2"), LABELS, None,
-         "infinity: column 1, row 17"),
-        (CLASSES, ROWS + 0j, LABELS, None, "Complex data not supported: X"),
-        (CLASSES, ROWS[:, 0], LABELS, None, r"got 1D array instead: X has shape \(20,\)"),
-        (CLASSES, ROWS[None], LABELS, None, "got 3D array"),
-        (CLASSES, ROWS[:0], LABELS, None, r"0 sample\(s\)"),
-        (CLASSES, ROWS[:, :0], LABELS, None, r"0 feature\(s\)"),
-        (CLASSES, ROWS, LABELS[:-1], None, "X has 20 rows, y has 19"),
-        (NUMBERS, ROWS, LABELS[:, None, None], None, "dim 3"),
-        (CLASSES, ROWS, np.where(LABELS, np.nan, 1.0), None, "y contains NaN"),
-        (NUMBERS, ROWS, np.where(LABELS, np.inf, 1.0), None, "y contains infinity"),
-        (NUMBERS, ROWS, LABELS + 0j, None, "Complex data not supported: y"),
-        (CLASSES, ROWS, LABELS + 0.5, None, "Unknown label type: continuous"),
-        (POISSON, ROWS, LABELS - 1, None, "Some value"),
-        (POISSON, ROWS, LABELS * 0, None, "not strictly positive"),
-        (CLASSES, ROWS, LABELS, -LABELS, "Negative"),
-        (CLASSES, ROWS, LABELS, LABELS[1:], r"\(19,\), expected \(20,\)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("tree", "X", "y", "weight", "message"), [
+    (CLASSES, np.where(ROWS == 52, np.inf, ROWS), LABELS, None, "infinity: column 1, row 17"),
+    (CLASSES, np.where(ROWS == 52, -np.inf, ROWS).astype("f2"), LABELS, None,
+     "infinity: column 1, row 17"),
+    (CLASSES, ROWS + 0j, LABELS, None, "Complex data not supported: X"),
+    (CLASSES, ROWS[:, 0], LABELS, None, r"got 1D array instead: X has shape \(20,\)"),
+    (CLASSES, ROWS[None], LABELS, None, "got 3D array"),
+    (CLASSES, ROWS[:0], LABELS, None, r"0 sample\(s\)"),
+    (CLASSES, ROWS[:, :0], LABELS, None, r"0 feature\(s\)"),
+    (CLASSES, ROWS, LABELS[:-1], None, "X has 20 rows, y has 19"),
+    (NUMBERS, ROWS, LABELS[:, None, None], None, "dim 3"),
+    (CLASSES, ROWS, np.where(LABELS, np.nan, 1.0), None, "y contains NaN"),
+    (NUMBERS, ROWS, np.where(LABELS, np.inf, 1.0), None, "y contains infinity"),
+    (NUMBERS, ROWS, LABELS + 0j, None, "Complex data not supported: y"),
+    (CLASSES, ROWS, LABELS + 0.5, None, "Unknown label type: continuous"),
+    (POISSON, ROWS, LABELS - 1, None, "Some value"),
+    (POISSON, ROWS, LABELS * 0, None, "not strictly positive"),
+    (CLASSES, ROWS, LABELS, -LABELS, "Negative"),
+    (CLASSES, ROWS, LABELS, LABELS[1:], r"\(19,\), expected \(20,\)"),
+])  # fmt: skip
 def test_bad_input(device, monkeypatch, tree, X, y, weight, message):
     def worked(*args, **kwargs):
         raise AssertionError("an error came after work had begun")

@@ -17,27 +17,24 @@ from gpuforest.data import frames, text
 from gpuforest.data.text import Reading
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "message"),
-    [
-        ("", "data.csv", "is empty"),
-        ("\n\n", "data.csv", "is empty, or its first line is"),
-        ("a,b\n", "data.csv", "has no rows"),
-        ("a,b\n1,2,3\n4,5,6\n", "data.csv", "line 2 has more fields than its first .*3 and not 2"),
-        ("a,b\n1,2\n1,2,3\n", "data.csv", "line 3 has more fields than its first line"),
-        ("a,b\n1,2\n\n1\n", "data.csv", "line 4 has fewer fields than its first line, 1 and"),
-        ('a,b\n1,"2\n', "data.csv", "a quotation mark is never closed"),
-        ('a,b\n"1,2\n3,4\n', "data.csv", "line 3 has fewer fields"),
-        ("a,b, a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
-        ("a,b,a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
-        ("a,café\n1,2\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
-        ("a,b\n1,café\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
-        (b"\x7fELF\0\0\0\n1", "data.csv", "binary data"),
-        (gzip.compress(CSV.encode(), mtime=0)[:30], "data.csv.gz", "no whole compressed file"),
-        (CSV, "data.parquet", "no Parquet file"),
-        ("", "data.parquet", "no Parquet file"),
-    ],
-)
+@pytest.mark.parametrize(("content", "name", "message"), [
+    ("", "data.csv", "is empty"),
+    ("\n\n", "data.csv", "is empty, or its first line is"),
+    ("a,b\n", "data.csv", "has no rows"),
+    ("a,b\n1,2,3\n4,5,6\n", "data.csv", "line 2 has more fields than its first .*3 and not 2"),
+    ("a,b\n1,2\n1,2,3\n", "data.csv", "line 3 has more fields than its first line"),
+    ("a,b\n1,2\n\n1\n", "data.csv", "line 4 has fewer fields than its first line, 1 and"),
+    ('a,b\n1,"2\n', "data.csv", "a quotation mark is never closed"),
+    ('a,b\n"1,2\n3,4\n', "data.csv", "line 3 has fewer fields"),
+    ("a,b, a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
+    ("a,b,a\n1,2,3\n", "data.csv", "several columns of one name: 'a'; rename or remove"),
+    ("a,café\n1,2\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
+    ("a,b\n1,café\n".encode("latin-1"), "data.csv", "no CSV file in UTF-8"),
+    (b"\x7fELF\0\0\0\n1", "data.csv", "binary data"),
+    (gzip.compress(CSV.encode(), mtime=0)[:30], "data.csv.gz", "no whole compressed file"),
+    (CSV, "data.parquet", "no Parquet file"),
+    ("", "data.parquet", "no Parquet file"),
+])  # fmt: skip
 def test_bad_files_are_named(tmp_path, content, name, message):
     with pytest.raises(ValueError, match=message) as caught:
         frames.read_frame(write(tmp_path, content, name))
@@ -98,38 +95,32 @@ def test_other_columns_are_no_features(values):
         frames.split_columns(frame, "x")
 
 
-@pytest.mark.parametrize(
-    ("target", "options", "message"),
-    [
-        ("z", {}, "no column 'z': there are 'a', 'b', 'w', 'y'"),
-        ("a", {"weight": "wieght"}, "no column 'wieght'"),
-        ("a", {"drop": ["b", "q"]}, "no column 'q'"),
-        ("y", {"drop": ["y"]}, "'y' is the target"),
-        ("y", {"weight": "y"}, "'y' is the target"),
-        ("b", {}, "'b' is missing in 3 of 3 rows"),
-        ("a", {"weight": "y"}, "the weight column 'y' is not numeric"),
-        ("y", {"weight": "b"}, "the weight column 'b' is missing in 3 of 3 rows"),
-        ("y", {"weight": "a"}, "the weight column 'a' is negative or infinite in 1 of 3 rows"),
-        ("y", {"reading": Reading(dates=("y",))}, "--dates y: this column is the target"),
-        ("y", {"weight": "a", "reading": Reading(dates=("a",))}, "a: this column is the weight"),
-        ("y", {"drop": ["a"], "reading": Reading(dates=("a",))}, "a: this column is dropped"),
-        ("y", {"drop": ["a", "b", "w"]}, "no column is left"),
-    ],
-)
+@pytest.mark.parametrize(("target", "options", "message"), [
+    ("z", {}, "no column 'z': there are 'a', 'b', 'w', 'y'"),
+    ("a", {"weight": "wieght"}, "no column 'wieght'"),
+    ("a", {"drop": ["b", "q"]}, "no column 'q'"),
+    ("y", {"drop": ["y"]}, "'y' is the target"),
+    ("y", {"weight": "y"}, "'y' is the target"),
+    ("b", {}, "'b' is missing in 3 of 3 rows"),
+    ("a", {"weight": "y"}, "the weight column 'y' is not numeric"),
+    ("y", {"weight": "b"}, "the weight column 'b' is missing in 3 of 3 rows"),
+    ("y", {"weight": "a"}, "the weight column 'a' is negative or infinite in 1 of 3 rows"),
+    ("y", {"reading": Reading(dates=("y",))}, "--dates y: this column is the target"),
+    ("y", {"weight": "a", "reading": Reading(dates=("a",))}, "a: this column is the weight"),
+    ("y", {"drop": ["a"], "reading": Reading(dates=("a",))}, "a: this column is dropped"),
+    ("y", {"drop": ["a", "b", "w"]}, "no column is left"),
+])  # fmt: skip
 def test_columns_that_do_not_fit_are_named(tmp_path, target, options, message):
     with pytest.raises(ValueError, match=message):
         frames.load_table(write(tmp_path, CSV), target, **options)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a,w,y\n0,inf,0\n1,1,1\n", "weight column 'w' is negative or infinite in 1 of 2 rows"),
-        ("a,w,y\n0,0,0\n1,0,1\n", "the weight column 'w' is zero in all rows"),
-        ("yy,w,b\n1,2,3\n", "did you mean 'yy'"),
-        ("1,2\n3,4\n", "the first line should hold the columns' names"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    ("a,w,y\n0,inf,0\n1,1,1\n", "weight column 'w' is negative or infinite in 1 of 2 rows"),
+    ("a,w,y\n0,0,0\n1,0,1\n", "the weight column 'w' is zero in all rows"),
+    ("yy,w,b\n1,2,3\n", "did you mean 'yy'"),
+    ("1,2\n3,4\n", "the first line should hold the columns' names"),
+])  # fmt: skip
 def test_other_files_whose_columns_do_not_fit(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         frames.load_table(write(tmp_path, content), "y", weight="w")
@@ -171,13 +162,10 @@ def test_categories_are_a_target_and_features_are_selected_by_name():
         frames.select_features(frame, ["a", "d"])
 
 
-@pytest.mark.parametrize(
-    ("y", "classes"),
-    [
-        (["a", "b"], True), ([True, False], True), ([0, 1] * 5, True), (list(range(20)) * 2, True),
-        (list(range(21)) * 2, False), ([1, 2, 3], False), ([0.0, 1.0] * 5, True),
-        ([0.5, 1.0] * 5, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("y", "classes"), [
+    (["a", "b"], True), ([True, False], True), ([0, 1] * 5, True), (list(range(20)) * 2, True),
+    (list(range(21)) * 2, False), ([1, 2, 3], False), ([0.0, 1.0] * 5, True),
+    ([0.5, 1.0] * 5, False),
+])  # fmt: skip
 def test_which_targets_name_classes(y, classes):
     assert frames.is_class_target(np.array(y)) is classes

@@ -48,17 +48,13 @@ def test_every_dtype(dtype):
     assert dense.forest_.n_nodes > 20
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        gf.RandomForestRegressor(3, random_state=0),
-        gf.ExtraTreesClassifier(3, random_state=0, bootstrap=True, oob_score=True),
-        gf.DecisionTreeRegressor(random_state=0),
-        gf.RandomTreesEmbedding(3, random_state=0),
-        gf.BaggingRegressor(n_estimators=3, max_features=0.5, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
+@pytest.mark.parametrize("model", [
+    gf.RandomForestRegressor(3, random_state=0),
+    gf.ExtraTreesClassifier(3, random_state=0, bootstrap=True, oob_score=True),
+    gf.DecisionTreeRegressor(random_state=0),
+    gf.RandomTreesEmbedding(3, random_state=0),
+    gf.BaggingRegressor(n_estimators=3, max_features=0.5, random_state=0),
+], ids=lambda model: type(model).__name__)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_every_estimator_and_weights(model):
     weights = np.where(RNG.random(150) < 0.3, 0, RNG.random(150))

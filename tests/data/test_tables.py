@@ -176,15 +176,11 @@ def test_columns_that_are_no_numbers_are_named(column, message):
         DecisionTreeClassifier().fit(frame_of(column), Y)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "a"]),
-        pd.DataFrame({0: pd.Categorical(["x"] * N), 1: 0.0}).set_axis(["a", "a"], axis=1),
-        pa.table([pa.array(np.zeros(N))] * 2, names=["a", "a"]),
-    ],
-    ids=["pandas", "categories", "Arrow"],
-)
+@pytest.mark.parametrize("frame", [
+    pd.DataFrame(np.zeros((N, 3)), columns=["a", "b", "a"]),
+    pd.DataFrame({0: pd.Categorical(["x"] * N), 1: 0.0}).set_axis(["a", "a"], axis=1),
+    pa.table([pa.array(np.zeros(N))] * 2, names=["a", "a"]),
+], ids=["pandas", "categories", "Arrow"])  # fmt: skip
 def test_columns_of_one_name_are_named(frame):
     tree = DecisionTreeClassifier(backend="numpy")
     expected = "X has several columns of one name: 'a'; rename or remove all but one, or pass an"
@@ -195,16 +191,12 @@ def test_columns_of_one_name_are_named(frame):
         tree.fit(np.eye(N, frame.shape[1]), Y).predict(frame)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.arange(N) % 3,
-        np.arange(N) % 3 * 1.5,
-        np.where(np.arange(N) % 3, np.arange(N) % 5, np.nan),
-        np.arange(N) % 2 == 0,
-    ],
-    ids=["integers", "floats", "missing", "truth values"],
-)
+@pytest.mark.parametrize("values", [
+    np.arange(N) % 3,
+    np.arange(N) % 3 * 1.5,
+    np.where(np.arange(N) % 3, np.arange(N) % 5, np.nan),
+    np.arange(N) % 2 == 0,
+], ids=["integers", "floats", "missing", "truth values"])  # fmt: skip
 def test_categories_that_are_numbers_are_numbers_where_none_are_meant(values):
     """As for scikit-learn: a model that was fitted on numbers takes them in this form too."""
     rows = np.stack([np.linspace(0, 1, N), values], axis=1)
@@ -229,19 +221,15 @@ def model():
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "Arrow"])
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (NAMES[:3], "seen at fit time, yet now missing:\n- size\n"),
-        ([*NAMES, "colour"], "unseen at fit time:\n- colour\n"),
-        (["age", "heigth", "weight", "size"], "unseen at fit time:\n- heigth\n"
-         "Feature names seen at fit time, yet now missing:\n- height\n"),
-        (["age", "size", "height", "weight"], "in the same order as they were in fit.\n"
-         "The first out of place is 'size': it is column 1, where 'height' belongs, and belongs to "
-         "column 3."),
-    ],
-    ids=["missing", "extra", "misspelt", "reordered"],
-)  # fmt: skip
+@pytest.mark.parametrize(("names", "message"), [
+    (NAMES[:3], "seen at fit time, yet now missing:\n- size\n"),
+    ([*NAMES, "colour"], "unseen at fit time:\n- colour\n"),
+    (["age", "heigth", "weight", "size"], "unseen at fit time:\n- heigth\n"
+     "Feature names seen at fit time, yet now missing:\n- height\n"),
+    (["age", "size", "height", "weight"], "in the same order as they were in fit.\n"
+     "The first out of place is 'size': it is column 1, where 'height' belongs, and belongs to "
+     "column 3."),
+], ids=["missing", "extra", "misspelt", "reordered"])  # fmt: skip
 def test_other_columns_at_prediction_are_named(model, library, names, message):
     kind = pa.table if library == "Arrow" else {"pandas": pd, "polars": pl}[library].DataFrame
     frame = kind({name: np.zeros(3) for name in names})
@@ -260,18 +248,14 @@ def test_order_is_not_asked_of_numbered_columns(model):
     assert np.array_equal(model.predict(pd.DataFrame(X, columns=[1, 0])), model.predict(X))
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        np.array([0.5, np.nan, -1, 0.5, np.nan, 7]), np.array([np.nan, np.nan]),
-        np.array([3, -1, 3, 2]), np.array([True, False, True]),
-        np.array(["b", None, "a", "b", np.nan, "ü"], dtype=object),
-        np.array([None, None], dtype=object),
-        np.array([2, 1.5, True, 2, float("nan")], dtype=object), np.array([], dtype=object),
-        np.array([]),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("column", [
+    np.array([0.5, np.nan, -1, 0.5, np.nan, 7]), np.array([np.nan, np.nan]),
+    np.array([3, -1, 3, 2]), np.array([True, False, True]),
+    np.array(["b", None, "a", "b", np.nan, "ü"], dtype=object),
+    np.array([None, None], dtype=object),
+    np.array([2, 1.5, True, 2, float("nan")], dtype=object), np.array([], dtype=object),
+    np.array([]),
+], ids=str)  # fmt: skip
 def test_categories_without_pandas_are_those_with_it(column):
     (codes, values), (theirs, kept) = categories._factorize_plain(column), pd.factorize(column)
     assert np.array_equal(codes == -1, theirs == -1)

@@ -39,27 +39,24 @@ def test_names_have_no_blanks_around_them(tmp_path, name):
 NO = 'say "no"'
 
 
-@pytest.mark.parametrize(
-    ("case", "expected"),
-    [
-        ("missing markers", [("Float64", [None, 1, None, 2])] * 1),
-        ("whole numbers with gaps", [("Float64", [1, None, 3]), ("Float64", [None, 2, 2.0**53])]),
-        ("large whole numbers", [("Int64", [2**53 + 1, -1]), ("Int64", [2**63 - 1, -(2**63)])]),
-        ("too large whole numbers", [("Float64", [1, 2.0**63])]),
-        ("booleans", [("Boolean", [True, False]), ("Boolean", [False, None])]),
-        ("leading zeros", [("Int64", [7, 12]), ("Float64", [0, 0.1])]),
-        ("no numbers", [(TEXT, ["0x1F", "1"]), (TEXT, ["1_000", "1"])]),
-        ("quotes", [("Int64", [1, 2]), (TEXT, ["x, y", "z"]), (TEXT, [NO, "line\nbreak"])]),
-        ("blanks around",
-         [("Int64", [1, 3, 5]), ("Float64", [2, 4, None]), (TEXT, [" x", "x ", None])]),
-        ("one column", [("Float64", [1, 2, None])]),
-        ("decimal commas",
-         [("Float64", [1.5, 2]), (TEXT, ["1.5", "2"]), ("Float64", [-0.5, 1500])]),
-        ("thousands", [("Float64", [1234, -12345678.5]), (TEXT, ["1", "1,0"])]),
-        ("both", [("Float64", [1234.5, 2]), ("Int64", [1000, 2000]), (TEXT, ["x", "1.5"])]),
-        ("markers", [("Float64", [None, 1, -2]), (TEXT, [None, None, "x"])]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("case", "expected"), [
+    ("missing markers", [("Float64", [None, 1, None, 2])] * 1),
+    ("whole numbers with gaps", [("Float64", [1, None, 3]), ("Float64", [None, 2, 2.0**53])]),
+    ("large whole numbers", [("Int64", [2**53 + 1, -1]), ("Int64", [2**63 - 1, -(2**63)])]),
+    ("too large whole numbers", [("Float64", [1, 2.0**63])]),
+    ("booleans", [("Boolean", [True, False]), ("Boolean", [False, None])]),
+    ("leading zeros", [("Int64", [7, 12]), ("Float64", [0, 0.1])]),
+    ("no numbers", [(TEXT, ["0x1F", "1"]), (TEXT, ["1_000", "1"])]),
+    ("quotes", [("Int64", [1, 2]), (TEXT, ["x, y", "z"]), (TEXT, [NO, "line\nbreak"])]),
+    ("blanks around",
+     [("Int64", [1, 3, 5]), ("Float64", [2, 4, None]), (TEXT, [" x", "x ", None])]),
+    ("one column", [("Float64", [1, 2, None])]),
+    ("decimal commas",
+     [("Float64", [1.5, 2]), (TEXT, ["1.5", "2"]), ("Float64", [-0.5, 1500])]),
+    ("thousands", [("Float64", [1234, -12345678.5]), (TEXT, ["1", "1,0"])]),
+    ("both", [("Float64", [1234.5, 2]), ("Int64", [1000, 2000]), (TEXT, ["x", "1.5"])]),
+    ("markers", [("Float64", [None, 1, -2]), (TEXT, [None, None, "x"])]),
+])  # fmt: skip
 def test_what_text_is_read_as(tmp_path, case, expected):
     content, reading = READINGS.get(case) or (BATTERY[case], None)
     found = plain(frames.read_frame(write(tmp_path, content), reading))
@@ -80,19 +77,16 @@ def test_units_that_are_part_of_numbers(units):
         text.Reading(decimal=",", thousands="'", units=units)
 
 
-@pytest.mark.parametrize(
-    ("values", "advice"),
-    [
-        (["1", "2", "-"], "'-'; if it is a number: --missing='-'"),
-        (["$1,200", "$3", "1"], "'$1,200', '$3'; if it is a number: --units '$' --thousands ,"),
-        (["12 %", "13 %"], "'12 %', '13 %'; if it is a number: --units '%'"),
-        (["1,5", "2,25"], "'1,5', '2,25'; if it is a number: --decimal ,"),
-        (["1.000,5", "2"], "'1.000,5'; if it is a number: --decimal , --thousands ."),
-        (["1,200", "3"], "'1,200'; if it is a number: --thousands ,"),
-        (["1", "2", "x"] * 2 + ["3x", "5y", "7z"], None),
-        (["a", "b", "1"], None),
-    ],
-)
+@pytest.mark.parametrize(("values", "advice"), [
+    (["1", "2", "-"], "'-'; if it is a number: --missing='-'"),
+    (["$1,200", "$3", "1"], "'$1,200', '$3'; if it is a number: --units '$' --thousands ,"),
+    (["12 %", "13 %"], "'12 %', '13 %'; if it is a number: --units '%'"),
+    (["1,5", "2,25"], "'1,5', '2,25'; if it is a number: --decimal ,"),
+    (["1.000,5", "2"], "'1.000,5'; if it is a number: --decimal , --thousands ."),
+    (["1,200", "3"], "'1,200'; if it is a number: --thousands ,"),
+    (["1", "2", "x"] * 2 + ["3x", "5y", "7z"], None),
+    (["a", "b", "1"], None),
+])  # fmt: skip
 def test_columns_that_are_nearly_numbers(values, advice):
     frame = nw.from_native(pa.table({"c": values}))
     found = text.nearly_numbers(frame, ["c"], text.Reading())

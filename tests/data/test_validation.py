@@ -69,39 +69,33 @@ def test_too_many_rows_and_infinity_in_a_later_block(monkeypatch):
         gf.DecisionTreeClassifier().fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    ("y", "weights", "message"),
-    [
-        (None, None, "y"),
-        (Y[:-1], None, "X has 20 rows, y has 19"),
-        (np.column_stack([Y, Y])[:-1], None, "X has 20 rows, y has 19"),
-        (Y[:, None, None], None, "y"),
-        (Y + 0j, None, "Complex data not supported: y"),
-        (Y, np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)!"),
-        (Y, np.ones((20, 2)), "must be 1D array or scalar, got 2D array"),
-        (Y, ["a"] * 20, "sample_weight must hold real numbers"),
-        (Y, np.ones(20) * 1j, "sample_weight"),
-    ],
-)
+@pytest.mark.parametrize(("y", "weights", "message"), [
+    (None, None, "y"),
+    (Y[:-1], None, "X has 20 rows, y has 19"),
+    (np.column_stack([Y, Y])[:-1], None, "X has 20 rows, y has 19"),
+    (Y[:, None, None], None, "y"),
+    (Y + 0j, None, "Complex data not supported: y"),
+    (Y, np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)!"),
+    (Y, np.ones((20, 2)), "must be 1D array or scalar, got 2D array"),
+    (Y, ["a"] * 20, "sample_weight must hold real numbers"),
+    (Y, np.ones(20) * 1j, "sample_weight"),
+])  # fmt: skip
 @pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.RandomForestRegressor])
 def test_y_and_sample_weight(kind, y, weights, message):
     with pytest.raises(ValueError, match=message):
         kind().fit(X, y, weights)
 
 
-@pytest.mark.parametrize(
-    ("model", "y", "message"),
-    [
-        (CLASSES, np.linspace(0, 1, 20), "Unknown label type: continuous"),
-        (CLASSES, np.linspace(0, 1, 20).astype(object), "Unknown label type: continuous"),
-        (CLASSES, np.array([1, "a"] * 10, dtype=object), "Unknown label type"),
-        (CLASSES, np.array(["b", None] * 10, dtype=object), "y"),
-        (CLASSES, np.array([1.0, np.nan] * 10, dtype=object), "y contains NaN"),
-        (CLASSES, pd.Series(["a", pd.NA] * 10), "y"),
-        (NUMBERS, np.array(["a"] * 20), "y must hold real numbers"),
-        (NUMBERS, np.array([{}] * 20, dtype=object), "y must hold real numbers"),
-    ],
-)
+@pytest.mark.parametrize(("model", "y", "message"), [
+    (CLASSES, np.linspace(0, 1, 20), "Unknown label type: continuous"),
+    (CLASSES, np.linspace(0, 1, 20).astype(object), "Unknown label type: continuous"),
+    (CLASSES, np.array([1, "a"] * 10, dtype=object), "Unknown label type"),
+    (CLASSES, np.array(["b", None] * 10, dtype=object), "y"),
+    (CLASSES, np.array([1.0, np.nan] * 10, dtype=object), "y contains NaN"),
+    (CLASSES, pd.Series(["a", pd.NA] * 10), "y"),
+    (NUMBERS, np.array(["a"] * 20), "y must hold real numbers"),
+    (NUMBERS, np.array([{}] * 20, dtype=object), "y must hold real numbers"),
+])  # fmt: skip
 def test_labels_and_targets(model, y, message):
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
@@ -115,19 +109,16 @@ def test_integers_that_numpy_lacks():
             NUMBERS.fit(X, *rest)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"n_estimators": 0}, {"n_estimators": 2.5}, {"criterion": "absurd"}, {"criterion": "gini"},
-        {"max_depth": 0}, {"min_samples_split": 1}, {"min_samples_split": 1.5},
-        {"min_samples_leaf": 0}, {"min_samples_leaf": 1.0}, {"min_impurity_decrease": -0.1},
-        {"max_features": 0}, {"max_features": 1.1}, {"max_features": "third"},
-        {"bootstrap": "yes"}, {"max_samples": 0}, {"max_samples": 0.0}, {"oob_score": "maybe"},
-        {"random_state": -1}, {"random_state": "seed"}, {"n_jobs": 1.5}, {"n_jobs": 0},
-        {"max_bins": 1}, {"max_bins": 65536}, {"max_bins": 64.0}, {"backend": "abacus"},
-        {"backend": None}, {"max_samples": 2**31},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("params", [
+    {"n_estimators": 0}, {"n_estimators": 2.5}, {"criterion": "absurd"}, {"criterion": "gini"},
+    {"max_depth": 0}, {"min_samples_split": 1}, {"min_samples_split": 1.5},
+    {"min_samples_leaf": 0}, {"min_samples_leaf": 1.0}, {"min_impurity_decrease": -0.1},
+    {"max_features": 0}, {"max_features": 1.1}, {"max_features": "third"},
+    {"bootstrap": "yes"}, {"max_samples": 0}, {"max_samples": 0.0}, {"oob_score": "maybe"},
+    {"random_state": -1}, {"random_state": "seed"}, {"n_jobs": 1.5}, {"n_jobs": 0},
+    {"max_bins": 1}, {"max_bins": 65536}, {"max_bins": 64.0}, {"backend": "abacus"},
+    {"backend": None}, {"max_samples": 2**31},
+])  # fmt: skip
 def test_parameters(params):
     name = next(p for p in reversed(params))
     with pytest.raises(ValueError, match=name):

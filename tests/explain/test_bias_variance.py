@@ -105,20 +105,17 @@ def test_the_seed_decides_all_and_a_fixed_one_draws_anew():
     assert gf.bias_variance(model, data, y, data, y, n_rounds=30, random_state=0).variance > 0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_rounds": 1}, "n_rounds=1 must be at least 2"),
-        ({"loss": "hinge"}, "loss='hinge' must be 'auto'"),
-        ({"y": [0, 1]}, "inconsistent numbers of samples"),
-        ({"y_test": [0, 1, 2]}, "inconsistent numbers of samples"),
-        ({"y": np.zeros((4, 2))}, "1d array"),
-        ({"y": list("abab")}, "choose loss='zero_one'"),
-        ({"X": np.zeros((0, 1)), "y": []}, "at least one row"),
-        ({"X_test": np.zeros((0, 1)), "y_test": []}, "at least one row"),
-        ({"estimator": Numbers([[0], [0]], Rounds())}, "predicts 1 rows, but X_test has 4"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"n_rounds": 1}, "n_rounds=1 must be at least 2"),
+    ({"loss": "hinge"}, "loss='hinge' must be 'auto'"),
+    ({"y": [0, 1]}, "inconsistent numbers of samples"),
+    ({"y_test": [0, 1, 2]}, "inconsistent numbers of samples"),
+    ({"y": np.zeros((4, 2))}, "1d array"),
+    ({"y": list("abab")}, "choose loss='zero_one'"),
+    ({"X": np.zeros((0, 1)), "y": []}, "at least one row"),
+    ({"X_test": np.zeros((0, 1)), "y_test": []}, "at least one row"),
+    ({"estimator": Numbers([[0], [0]], Rounds())}, "predicts 1 rows, but X_test has 4"),
+])  # fmt: skip
 def test_errors(change, message):
     given = {"estimator": gf.DecisionTreeRegressor(), "X": X, "y": Y, "X_test": X, "y_test": Y}
     with pytest.raises(ValueError, match=message):

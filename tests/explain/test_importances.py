@@ -59,20 +59,16 @@ def slow(forest, X, y):
     return found
 
 
-@pytest.mark.parametrize(
-    ("forest", "X", "y"),
-    [
-        (gf.RandomForestClassifier(6), *IRIS),
-        (gf.RandomForestClassifier(6, voting="hard"), IRIS[0], NAMES[IRIS[1]]),
-        (gf.RandomForestClassifier(6), IRIS[0], two(IRIS[1])),
-        (gf.ExtraTreesClassifier(6, bootstrap=True, max_samples=0.5), *IRIS),
-        (gf.RandomForestRegressor(6), *DIABETES),
-        (gf.RandomForestRegressor(6, max_samples=100), DIABETES[0], two(DIABETES[1])),
-        (gf.BaggingRegressor(n_estimators=4, max_features=3), *DIABETES),
-        (gf.BaggingRegressor(n_estimators=4, bootstrap=False, max_samples=0.7), *DIABETES),
-    ],
-    ids=range(8),
-)
+@pytest.mark.parametrize(("forest", "X", "y"), [
+    (gf.RandomForestClassifier(6), *IRIS),
+    (gf.RandomForestClassifier(6, voting="hard"), IRIS[0], NAMES[IRIS[1]]),
+    (gf.RandomForestClassifier(6), IRIS[0], two(IRIS[1])),
+    (gf.ExtraTreesClassifier(6, bootstrap=True, max_samples=0.5), *IRIS),
+    (gf.RandomForestRegressor(6), *DIABETES),
+    (gf.RandomForestRegressor(6, max_samples=100), DIABETES[0], two(DIABETES[1])),
+    (gf.BaggingRegressor(n_estimators=4, max_features=3), *DIABETES),
+    (gf.BaggingRegressor(n_estimators=4, bootstrap=False, max_samples=0.7), *DIABETES),
+], ids=range(8))  # fmt: skip
 def test_as_the_slow_implementation(forest, X, y):
     found = gf.oob_permutation_importance(forest.set_params(random_state=3).fit(X, y), X, y)
     expected = slow(forest, X, y)

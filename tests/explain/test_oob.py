@@ -199,16 +199,12 @@ def test_other_numbers_of_rows_out_of_bag():
 WIDE = make_regression(200, 40, n_informative=3, noise=5, random_state=0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "n_trees"),
-    [
-        (gf.RandomForestRegressor, WIDE, 60),
-        (gf.RandomForestClassifier, NOISY, FIRST_TREES - 1),
-        (gf.RandomForestClassifier, NOISY, FIRST_TREES),
-        (gf.ExtraTreesRegressor, WIDE, FIRST_TREES + 1),
-    ],
-    ids=range(4),
-)
+@pytest.mark.parametrize(("kind", "data", "n_trees"), [
+    (gf.RandomForestRegressor, WIDE, 60),
+    (gf.RandomForestClassifier, NOISY, FIRST_TREES - 1),
+    (gf.RandomForestClassifier, NOISY, FIRST_TREES),
+    (gf.ExtraTreesRegressor, WIDE, FIRST_TREES + 1),
+], ids=range(4))  # fmt: skip
 def test_the_number_of_features_is_that_of_the_least_error(kind, data, n_trees):
     given = {"random_state": 2, "bootstrap": True, "oob_score": True}
     found = kind(n_trees, max_features="oob", **given).fit(*data)
@@ -234,16 +230,13 @@ def test_features_are_halved_and_doubled():
 @pytest.mark.parametrize(
     "kind", [gf.RandomForestClassifier, gf.ExtraTreesClassifier, gf.BaggingClassifier]
 )
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"n_estimators": "auto", "bootstrap": False}, "'auto' needs bootstrap=True"),
-        ({"n_estimators": "auto", "bootstrap": True, "warm_start": True}, "no earlier trees"),
-        ({"oob_tol": -0.1}, "'oob_tol' parameter"),
-        ({"max_estimators": 0}, "'max_estimators' parameter"),
-        ({"n_estimators": "all"}, "'n_estimators' parameter"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"n_estimators": "auto", "bootstrap": False}, "'auto' needs bootstrap=True"),
+    ({"n_estimators": "auto", "bootstrap": True, "warm_start": True}, "no earlier trees"),
+    ({"oob_tol": -0.1}, "'oob_tol' parameter"),
+    ({"max_estimators": 0}, "'max_estimators' parameter"),
+    ({"n_estimators": "all"}, "'n_estimators' parameter"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(kind, wrong, message):
     with pytest.raises(ValueError, match=message):
         kind(**wrong).fit(*IRIS)

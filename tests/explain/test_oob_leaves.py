@@ -70,17 +70,13 @@ RANDOM, EXTRA = gf.RandomForestClassifier, gf.ExtraTreesRegressor
 HEAVY = {0: 1, 1: 7}
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "losses", "params"),
-    [
-        (RANDOM, IRIS, log_losses(IRIS[1]), {}),
-        (RANDOM, NOISY, log_losses(NOISY[1], np.where(NOISY[1], 7, 1)), {"class_weight": HEAVY}),
-        (EXTRA, NUMBERS, squares(NUMBERS[1]), {}),
-        (EXTRA, NUMBERS, absolute(NUMBERS[1]), {"criterion": "absolute_error", "max_depth": 5}),
-        (gf.RandomForestRegressor, COUNTS, deviances(COUNTS[1]), {"criterion": "poisson"}),
-    ],
-    ids=["classes", "weights", "squares", "absolute", "counts"],
-)
+@pytest.mark.parametrize(("kind", "data", "losses", "params"), [
+    (RANDOM, IRIS, log_losses(IRIS[1]), {}),
+    (RANDOM, NOISY, log_losses(NOISY[1], np.where(NOISY[1], 7, 1)), {"class_weight": HEAVY}),
+    (EXTRA, NUMBERS, squares(NUMBERS[1]), {}),
+    (EXTRA, NUMBERS, absolute(NUMBERS[1]), {"criterion": "absolute_error", "max_depth": 5}),
+    (gf.RandomForestRegressor, COUNTS, deviances(COUNTS[1]), {"criterion": "poisson"}),
+], ids=["classes", "weights", "squares", "absolute", "counts"])  # fmt: skip
 def test_the_loss_is_that_of_many_trees(kind, data, losses, params):
     found = kind(60, **BOTH, **params).fit(*data)
     tried = found.oob_parameters_
@@ -111,17 +107,13 @@ def test_noise_asks_for_larger_leaves():
 CATEGORIES = {"categorical_features": [0], "max_bins": 255}
 
 
-@pytest.mark.parametrize(
-    ("kind", "data", "params"),
-    [
-        (gf.RandomForestClassifier, TWO, {}),
-        (gf.RandomForestClassifier, FEW, {"class_weight": "balanced_subsample"}),
-        (gf.ExtraTreesClassifier, FEW, {"voting": "hard", "n_estimators": "auto"}),
-        (gf.RandomForestRegressor, (np.round(NUMBERS[0] * 50), NUMBERS[1]), CATEGORIES),
-        (gf.RandomForestQuantileRegressor, NUMBERS, {"max_samples": 0.5}),
-    ],
-    ids=["outputs", "balanced", "hard", "categories", "quantiles"],
-)
+@pytest.mark.parametrize(("kind", "data", "params"), [
+    (gf.RandomForestClassifier, TWO, {}),
+    (gf.RandomForestClassifier, FEW, {"class_weight": "balanced_subsample"}),
+    (gf.ExtraTreesClassifier, FEW, {"voting": "hard", "n_estimators": "auto"}),
+    (gf.RandomForestRegressor, (np.round(NUMBERS[0] * 50), NUMBERS[1]), CATEGORIES),
+    (gf.RandomForestQuantileRegressor, NUMBERS, {"max_samples": 0.5}),
+], ids=["outputs", "balanced", "hard", "categories", "quantiles"])  # fmt: skip
 def test_every_backend_finds_the_same(backend, kind, data, params):
     params = {"n_estimators": FIRST_TREES + 2, "max_depth": 4, "oob_tol": 0.1} | params
     model = kind(**BOTH, **params, backend=backend).fit(*data)
@@ -170,16 +162,13 @@ def test_what_was_found_lasts(by_oob, tmp_path):
     assert (forest.n_estimators_, forest.max_features_, forest.min_samples_leaf_) == (3, 2, 4)
 
 
-@pytest.mark.parametrize(
-    ("name", "others"),
-    [
-        ("max_features", [gf.DecisionTreeClassifier, gf.BaggingClassifier]),
-        ("min_samples_leaf", [
-            gf.DecisionTreeClassifier, gf.RandomTreesEmbedding, gf.HistGradientBoostingClassifier,
-            lambda **leaf: gf.BaggingClassifier(gf.DecisionTreeClassifier(**leaf)),
-        ]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "others"), [
+    ("max_features", [gf.DecisionTreeClassifier, gf.BaggingClassifier]),
+    ("min_samples_leaf", [
+        gf.DecisionTreeClassifier, gf.RandomTreesEmbedding, gf.HistGradientBoostingClassifier,
+        lambda **leaf: gf.BaggingClassifier(gf.DecisionTreeClassifier(**leaf)),
+    ]),
+])  # fmt: skip
 def test_the_word_needs_bags(name, others):
     with pytest.raises(ValueError, match=f"{name}='oob' needs bootstrap=True: no row"):
         gf.ExtraTreesClassifier(**{name: "oob"}).fit(*IRIS)

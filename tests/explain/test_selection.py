@@ -245,20 +245,17 @@ def test_pruned_again_and_predicting_in_other_ways(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [gf.DecisionTreeClassifier, gf.DecisionTreeRegressor])
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"ccp_alpha": -0.1}, "'ccp_alpha' parameter"),
-        ({"ccp_alpha": "best"}, "'ccp_alpha' parameter"),
-        ({"ccp_cv": 1}, "'ccp_cv' parameter"),
-        ({"ccp_cv": None}, "'ccp_cv' parameter"),
-        ({"ccp_rule": "two_se"}, "'ccp_rule' parameter"),
-        ({"ccp_alpha": "cv", "ccp_cv": "ten"}, "Expected `cv` as an integer"),
-        ({"ccp_alpha": "cv", "ccp_cv": 11}, "n_splits=11"),
-        ({"ccp_alpha": "cv", "ccp_cv": []}, "no test rows of any weight"),
-        ({"ccp_alpha": "cv", "ccp_cv": [(range(9), [])]}, "no test rows of any weight"),
-    ],
-)
+@pytest.mark.parametrize(("params", "message"), [
+    ({"ccp_alpha": -0.1}, "'ccp_alpha' parameter"),
+    ({"ccp_alpha": "best"}, "'ccp_alpha' parameter"),
+    ({"ccp_cv": 1}, "'ccp_cv' parameter"),
+    ({"ccp_cv": None}, "'ccp_cv' parameter"),
+    ({"ccp_rule": "two_se"}, "'ccp_rule' parameter"),
+    ({"ccp_alpha": "cv", "ccp_cv": "ten"}, "Expected `cv` as an integer"),
+    ({"ccp_alpha": "cv", "ccp_cv": 11}, "n_splits=11"),
+    ({"ccp_alpha": "cv", "ccp_cv": []}, "no test rows of any weight"),
+    ({"ccp_alpha": "cv", "ccp_cv": [(range(9), [])]}, "no test rows of any weight"),
+])  # fmt: skip
 def test_what_is_refused(kind, params, message):
     model = kind(**params)
     with pytest.raises(ValueError, match=message):
@@ -321,17 +318,13 @@ def written(**changes):
     return {**whole, "std_errors": [0.1, 0.1], **changes}
 
 
-@pytest.mark.parametrize(
-    ("ccp_alpha", "curve"),
-    [
-        (0.1, None), (None, written()), (0.3, written()), (0.1, {"ccp_alphas": [0.1]}),
-        (0.1, written(std_errors=[0.1])), (0.1, written(std_errors=[0.1, -0.1])),
-        (0.1, written(errors=[0.5, float("inf")])), (0.1, written(n_leaves=[2**40, 1])),
-        (0.1, written(ccp_alphas=[0.1, 0.0])),
-        (0.1, written(ccp_alphas=[], n_leaves=[], errors=[], std_errors=[])),
-    ],
-    ids=range(10),
-)  # fmt: skip
+@pytest.mark.parametrize(("ccp_alpha", "curve"), [
+    (0.1, None), (None, written()), (0.3, written()), (0.1, {"ccp_alphas": [0.1]}),
+    (0.1, written(std_errors=[0.1])), (0.1, written(std_errors=[0.1, -0.1])),
+    (0.1, written(errors=[0.5, float("inf")])), (0.1, written(n_leaves=[2**40, 1])),
+    (0.1, written(ccp_alphas=[0.1, 0.0])),
+    (0.1, written(ccp_alphas=[], n_leaves=[], errors=[], std_errors=[])),
+], ids=range(10))  # fmt: skip
 def test_curves_that_cannot_have_been_written(tmp_path, ccp_alpha, curve):
     path = tmp_path / "model"
     gf.DecisionTreeClassifier(ccp_alpha="cv").fit(*CANCER).save(path)

@@ -22,15 +22,12 @@ def table(n_rows: int, n_causes: int = 1, n_features: int = 6):
     return X, y
 
 
-@pytest.mark.parametrize(
-    ("n_causes", "parameters", "drawn"),
-    [
-        (1, {}, {}),
-        (3, {"bootstrap": False}, {"sample_weight": np.arange(120) % 3}),
-        (40, {"max_samples": 20}, {}),  # so few that they alone walk down the trees
-        (2, {}, {"groups": np.arange(120) // 5}),
-    ],
-)
+@pytest.mark.parametrize(("n_causes", "parameters", "drawn"), [
+    (1, {}, {}),
+    (3, {"bootstrap": False}, {"sample_weight": np.arange(120) % 3}),
+    (40, {"max_samples": 20}, {}),  # so few that they alone walk down the trees
+    (2, {}, {"groups": np.arange(120) // 5}),
+])  # fmt: skip
 def test_risks_add_up_the_steps_of_hazards(n_causes, parameters, drawn, backend):
     X, y = table(120, n_causes)
     for kind in (gf.RandomSurvivalForest, gf.ExtraSurvivalTrees):

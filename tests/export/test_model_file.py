@@ -140,13 +140,10 @@ def test_errors_where_no_row_is_out_of_bag(tmp_path):
     assert np.array_equal(again.oob_curve_.error, forest.oob_curve_.error, equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        ["a", "ü", "zzz"], np.array(["b", "c", "a"], dtype=object), [-1, 2**40, 7],
-        np.array([1, 2, 3], dtype=">i2"), [1.0, 3.0, 5.0], [False, True, True],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("labels", [
+    ["a", "ü", "zzz"], np.array(["b", "c", "a"], dtype=object), [-1, 2**40, 7],
+    np.array([1, 2, 3], dtype=">i2"), [1.0, 3.0, 5.0], [False, True, True],
+])  # fmt: skip
 def test_labels(labels, tmp_path):
     model, X = fitted(gf.DecisionTreeClassifier, labels=np.asarray(labels))
     other = reloaded(model, tmp_path)
@@ -162,13 +159,10 @@ def test_labels_that_cannot_be_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        ("", '"', "a", "\u00fc", "\ud800", "\U0001f332"), (-(2**70), 0, 2**53 + 1),
-        (-0.5, 0.1, 1e300), (False, True), (0, 0.5, True), (),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("values", [
+    ("", '"', "a", "\u00fc", "\ud800", "\U0001f332"), (-(2**70), 0, 2**53 + 1),
+    (-0.5, 0.1, 1e300), (False, True), (0, 0.5, True), (),
+])  # fmt: skip
 def test_categories_keep_their_values_and_types(values, tmp_path):
     column = np.array([*values, None] * 3, dtype=object)[:, None]
     model = gf.DecisionTreeClassifier(categorical_features=[0], backend="numpy")
@@ -211,19 +205,16 @@ def test_headers_that_cannot_have_been_written(tmp_path):
                 gf.load(path)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"kinds": np.array([0, 0], np.uint8)},
-        {"kinds": np.array([1, 1], np.uint8)},
-        {"kinds": np.array([2, 0], np.uint8)},
-        {"categories": {0: COLOURS}},
-        {"categories": {0: ("blue", "green")}},
-        {"categories": {0: ("blue", "green", np.str_("red"))}},
-        {"categories": [tuple(COLOURS)]},
-        {"values": change(with_categories().forest_.edges.values, 2, 2.5)},  # not their codes
-    ],
-)
+@pytest.mark.parametrize("wrong", [
+    {"kinds": np.array([0, 0], np.uint8)},
+    {"kinds": np.array([1, 1], np.uint8)},
+    {"kinds": np.array([2, 0], np.uint8)},
+    {"categories": {0: COLOURS}},
+    {"categories": {0: ("blue", "green")}},
+    {"categories": {0: ("blue", "green", np.str_("red"))}},
+    {"categories": [tuple(COLOURS)]},
+    {"values": change(with_categories().forest_.edges.values, 2, 2.5)},  # not their codes
+])  # fmt: skip
 def test_pickled_categories_that_cannot_have_been_learned(wrong):
     forest = with_categories().forest_
     assert pickle.loads(pickle.dumps(forest)).edges.categories == {0: tuple(COLOURS)}

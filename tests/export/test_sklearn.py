@@ -97,16 +97,13 @@ def test_we_predict_what_scikit_learn_does(name, criterion, y, weighed, tmp_path
     assert np.allclose(ours.feature_importances_, theirs.feature_importances_, 1e-9, 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "params"),
-    [
-        ("DecisionTreeClassifier", {}),
-        ("ExtraTreesClassifier", {"n_estimators": 2}),
-        ("AdaBoostClassifier", {"n_estimators": 2}),
-        ("HistGradientBoostingClassifier", {"max_iter": 2}),
-        ("IsolationForest", {"n_estimators": 2}),
-    ],
-)
+@pytest.mark.parametrize(("name", "params"), [
+    ("DecisionTreeClassifier", {}),
+    ("ExtraTreesClassifier", {"n_estimators": 2}),
+    ("AdaBoostClassifier", {"n_estimators": 2}),
+    ("HistGradientBoostingClassifier", {"max_iter": 2}),
+    ("IsolationForest", {"n_estimators": 2}),
+])  # fmt: skip
 def test_scikit_learns_own_is_given_where_ours_stand_in_its_place(name, params, monkeypatch):
     model = getattr(gf, name)(backend="numpy", **params).fit(X, LABELS)
     for module, other in ((tree, "DecisionTreeClassifier"), (ensemble, name)):
@@ -190,20 +187,17 @@ def categorical_isolation():
 TAKES, UNFITTED = "from_sklearn takes a fitted", "not fitted"
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: gf.from_sklearn(KNeighborsClassifier()), TypeError, TAKES),
-        (lambda: gf.from_sklearn(None), TypeError, TAKES),
-        (lambda: gf.from_sklearn(gf.DecisionTreeClassifier()), TypeError, TAKES),
-        (lambda: gf.from_sklearn(tree.DecisionTreeClassifier()), ValueError, UNFITTED),
-        (lambda: gf.DecisionTreeClassifier().to_sklearn(), ValueError, UNFITTED),
-        (lambda: gf.IsolationForest().to_sklearn(), ValueError, UNFITTED),
-        (lambda: gf.from_sklearn(of_another_release()), ValueError, "criterion='new' is none of"),
-        (lambda: of_others().to_sklearn(), ValueError, "an ensemble of LogisticRegression was fit"),
-        (lambda: categorical_isolation().to_sklearn(), ValueError, "no categorical features: tra"),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: gf.from_sklearn(KNeighborsClassifier()), TypeError, TAKES),
+    (lambda: gf.from_sklearn(None), TypeError, TAKES),
+    (lambda: gf.from_sklearn(gf.DecisionTreeClassifier()), TypeError, TAKES),
+    (lambda: gf.from_sklearn(tree.DecisionTreeClassifier()), ValueError, UNFITTED),
+    (lambda: gf.DecisionTreeClassifier().to_sklearn(), ValueError, UNFITTED),
+    (lambda: gf.IsolationForest().to_sklearn(), ValueError, UNFITTED),
+    (lambda: gf.from_sklearn(of_another_release()), ValueError, "criterion='new' is none of"),
+    (lambda: of_others().to_sklearn(), ValueError, "an ensemble of LogisticRegression was fit"),
+    (lambda: categorical_isolation().to_sklearn(), ValueError, "no categorical features: tra"),
+])  # fmt: skip
 def test_what_is_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
@@ -273,17 +267,14 @@ def test_what_is_not_known_of_bags_is_not_made_up(tmp_path):
     assert len(copied.estimators_samples_[0]) == len(SIZES)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        gf.AdaBoostClassifier(n_estimators=6, random_state=2**63),
-        gf.AdaBoostClassifier(
-            gf.DecisionTreeClassifier(criterion="misclassification", max_depth=2)
-        ),
-        gf.AdaBoostRegressor(n_estimators=6, loss="square", random_state=0),
-        gf.AdaBoostRegressor(gf.DecisionTreeRegressor(criterion="absolute_error", max_depth=2)),
-    ],
-)
+@pytest.mark.parametrize("model", [
+    gf.AdaBoostClassifier(n_estimators=6, random_state=2**63),
+    gf.AdaBoostClassifier(
+        gf.DecisionTreeClassifier(criterion="misclassification", max_depth=2)
+    ),
+    gf.AdaBoostRegressor(n_estimators=6, loss="square", random_state=0),
+    gf.AdaBoostRegressor(gf.DecisionTreeRegressor(criterion="absolute_error", max_depth=2)),
+])  # fmt: skip
 def test_predictions_are_the_same(model):
     X, y = IRIS if isinstance(model, gf.AdaBoostClassifier) else DIABETES
     X = X.astype(np.float32)

@@ -167,19 +167,16 @@ def test_rules_of_the_textbook():
         assert ways == " or ".join(f"({way})" for way in own)
 
 
-@pytest.mark.parametrize(
-    ("kind", "y", "options", "rules"),
-    [
-        (gf.DecisionTreeRegressor, [24.6, 1 / 3], {"decimals": 2},
-         "if x <= 0.50 then 24.60\nif x > 0.50 or missing then 0.33\n"),
-        (gf.DecisionTreeClassifier, [["a", "c"], ["b", "c"]], {},
-         "if x <= 0.5 then a, c\nif x > 0.5 or missing then b, c\n"),
-        (gf.DecisionTreeRegressor, [[1, 2], [3, 4]], {},
-         "if x <= 0.5 then 1.0, 2.0\nif x > 0.5 or missing then 3.0, 4.0\n"),
-        (gf.DecisionTreeClassifier, ["a", "a"], {}, "always a\n"),
-        (gf.DecisionTreeClassifier, ["a", "a"], {"per": "class"}, "always a\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "y", "options", "rules"), [
+    (gf.DecisionTreeRegressor, [24.6, 1 / 3], {"decimals": 2},
+     "if x <= 0.50 then 24.60\nif x > 0.50 or missing then 0.33\n"),
+    (gf.DecisionTreeClassifier, [["a", "c"], ["b", "c"]], {},
+     "if x <= 0.5 then a, c\nif x > 0.5 or missing then b, c\n"),
+    (gf.DecisionTreeRegressor, [[1, 2], [3, 4]], {},
+     "if x <= 0.5 then 1.0, 2.0\nif x > 0.5 or missing then 3.0, 4.0\n"),
+    (gf.DecisionTreeClassifier, ["a", "a"], {}, "always a\n"),
+    (gf.DecisionTreeClassifier, ["a", "a"], {"per": "class"}, "always a\n"),
+])  # fmt: skip
 def test_rules_of_numbers_and_of_several_outputs(kind, y, options, rules):
     tree = kind().fit([[0.0], [1.0]], y)
     assert gf.export_rules(tree, feature_names=["x"], **options) == rules
@@ -262,25 +259,22 @@ def test_trees_that_cannot_be_shown(export):
             call()
 
 
-@pytest.mark.parametrize(
-    ("export", "model", "options", "message"),
-    [
-        (gf.export_rules, CLASSES, {"per": "row"}, "per='row' is unknown"),
-        (gf.export_rules, CLASSES, {"decimals": -1}, "decimals=-1 is negative"),
-        (gf.export_rules, FIT["numbers"], {"per": "class"}, 'pass per="leaf"'),
-        (gf.export_rules, THREE, {"per": "class"}, 'per="class" is for classes, and this tree'),
-        (gf.export_rules, CLASSES, {"class_names": ["a"]}, "1 names, the tree 3 classes"),
-        (gf.tree_nodes, THREE, {"class_names": ["a"]}, "class_names has 1 names, the tree 3"),
-        (gf.tree_nodes, FIT["several classes"], {"class_names": [["a"], ["b", "c"]]},
-         "1, 2 names, the tree 3, 2 classes"),
-        (gf.tree_nodes, FIT["numbers"], {"class_names": ["a"]}, "class_names are for classes"),
-        (gf.export_graphviz, CLASSES, {"max_depth": -1}, "max_depth=-1 is negative"),
-        (gf.export_graphviz, CLASSES, {"precision": -1}, "precision=-1 is negative"),
-        (gf.export_python, CLASSES, {"feature_names": list("abca")}, "two features are called 'a'"),
-        (gf.export_python, CLASSES, {"tree": None},
-         "the trees of a DecisionTreeClassifier are not one function"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("export", "model", "options", "message"), [
+    (gf.export_rules, CLASSES, {"per": "row"}, "per='row' is unknown"),
+    (gf.export_rules, CLASSES, {"decimals": -1}, "decimals=-1 is negative"),
+    (gf.export_rules, FIT["numbers"], {"per": "class"}, 'pass per="leaf"'),
+    (gf.export_rules, THREE, {"per": "class"}, 'per="class" is for classes, and this tree'),
+    (gf.export_rules, CLASSES, {"class_names": ["a"]}, "1 names, the tree 3 classes"),
+    (gf.tree_nodes, THREE, {"class_names": ["a"]}, "class_names has 1 names, the tree 3"),
+    (gf.tree_nodes, FIT["several classes"], {"class_names": [["a"], ["b", "c"]]},
+     "1, 2 names, the tree 3, 2 classes"),
+    (gf.tree_nodes, FIT["numbers"], {"class_names": ["a"]}, "class_names are for classes"),
+    (gf.export_graphviz, CLASSES, {"max_depth": -1}, "max_depth=-1 is negative"),
+    (gf.export_graphviz, CLASSES, {"precision": -1}, "precision=-1 is negative"),
+    (gf.export_python, CLASSES, {"feature_names": list("abca")}, "two features are called 'a'"),
+    (gf.export_python, CLASSES, {"tree": None},
+     "the trees of a DecisionTreeClassifier are not one function"),
+])  # fmt: skip
 def test_what_is_refused(export, model, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         export(model, **options)

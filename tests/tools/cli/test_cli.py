@@ -54,36 +54,33 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
     return told(capsys, *train(*arguments, target=target))
 
 
-@pytest.mark.parametrize(
-    ("options", "target", "same"),
-    [
-        (
-            ["--max-depth", "4", "--max-features", "0.7", "--no-bootstrap"],
-            "label",
-            gf.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False),
+@pytest.mark.parametrize(("options", "target", "same"), [
+    (
+        ["--max-depth", "4", "--max-features", "0.7", "--no-bootstrap"],
+        "label",
+        gf.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False),
+    ),
+    (["--model", "tree", "--weight", "w"], "label", gf.DecisionTreeClassifier()),
+    (["--model", "extra_trees", "--max-depth", "2"], "label",
+     gf.ExtraTreesClassifier(15, max_depth=2)),
+    (["--model", "bagging", "--max-depth", "2", "--no-oob-score"], "label",
+     gf.BaggingClassifier(gf.DecisionTreeClassifier(max_depth=2), 15)),
+    (["--criterion", "entropy", "--model", "adaboost"], "label", gf.AdaBoostClassifier(
+        gf.DecisionTreeClassifier(criterion="entropy", max_depth=1), n_estimators=15
+    )),
+    (
+        [
+            *("--model", "boosting", "--max-iter", "7", "--loss", "poisson"),
+            *("--early-stopping", "true", "--l2-regularization", "1"),
+            *("--interaction-cst", "[{0, 2}, {1}]"),
+        ],
+        "w",
+        gf.HistGradientBoostingRegressor(
+            "poisson", max_iter=7, early_stopping=True, l2_regularization=1.0,
+            interaction_cst=[{0, 2}, {1}],
         ),
-        (["--model", "tree", "--weight", "w"], "label", gf.DecisionTreeClassifier()),
-        (["--model", "extra_trees", "--max-depth", "2"], "label",
-         gf.ExtraTreesClassifier(15, max_depth=2)),
-        (["--model", "bagging", "--max-depth", "2", "--no-oob-score"], "label",
-         gf.BaggingClassifier(gf.DecisionTreeClassifier(max_depth=2), 15)),
-        (["--criterion", "entropy", "--model", "adaboost"], "label", gf.AdaBoostClassifier(
-            gf.DecisionTreeClassifier(criterion="entropy", max_depth=1), n_estimators=15
-        )),
-        (
-            [
-                *("--model", "boosting", "--max-iter", "7", "--loss", "poisson"),
-                *("--early-stopping", "true", "--l2-regularization", "1"),
-                *("--interaction-cst", "[{0, 2}, {1}]"),
-            ],
-            "w",
-            gf.HistGradientBoostingRegressor(
-                "poisson", max_iter=7, early_stopping=True, l2_regularization=1.0,
-                interaction_cst=[{0, 2}, {1}],
-            ),
-        ),
-    ],
-)  # fmt: skip
+    ),
+])  # fmt: skip
 def test_trained_model_is_the_estimator_of_the_same_parameters(data, capsys, options, target, same):
     task = ["--task", "regression"] if target == "w" else []
     found = facts(capsys, *options, *task, target=target)
@@ -121,16 +118,13 @@ def test_json_tells_all(data, capsys):
     assert facts(capsys, "--no-oob-score", "--n-jobs", "1")["oob_score"] is None
 
 
-@pytest.mark.parametrize(
-    ("target", "task", "estimator"),
-    [
-        ("label", "auto", "RandomForestClassifier"),
-        ("flag", "auto", "RandomForestClassifier"),
-        ("w", "auto", "RandomForestClassifier"),
-        ("w", "regression", "RandomForestRegressor"),
-        ("amount", "auto", "RandomForestRegressor"),
-    ],
-)
+@pytest.mark.parametrize(("target", "task", "estimator"), [
+    ("label", "auto", "RandomForestClassifier"),
+    ("flag", "auto", "RandomForestClassifier"),
+    ("w", "auto", "RandomForestClassifier"),
+    ("w", "regression", "RandomForestRegressor"),
+    ("amount", "auto", "RandomForestRegressor"),
+])  # fmt: skip
 def test_task_follows_the_target(data, capsys, target, task, estimator):
     found = facts(capsys, "--task", task, target=target)
     assert found["estimator"] == estimator == type(gf.load("model")).__name__
@@ -189,15 +183,12 @@ def test_columns_of_strings_of_named_numbers_and_beyond_float64(data, capsys):
     assert read_csv("p.csv")["prediction"].tolist() == frame["label"].tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("n_estimators", "100, but 10 for bagging, 50 for adaboost"),
-        ("criterion", "squared_error, but gini for classification, exponential for survival"),
-        ("bootstrap", "True, but False for extra_trees classification and extra_trees regression"),
-        ("backend", "auto"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), [
+    ("n_estimators", "100, but 10 for bagging, 50 for adaboost"),
+    ("criterion", "squared_error, but gini for classification, exponential for survival"),
+    ("bootstrap", "True, but False for extra_trees classification and extra_trees regression"),
+    ("backend", "auto"),
+])  # fmt: skip
 def test_help_says_of_which_model_a_default_is(name, text):
     assert defaults_of(name) == text
     for (model, task), estimator in ESTIMATORS.items():
@@ -208,45 +199,42 @@ def test_help_says_of_which_model_a_default_is(name, text):
             assert str(default.default) in words
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "COMMAND"),
-        (["train"], "required"),
-        (train("--max-depth", "deep"), "'deep' is not an integer or none"),
-        (train("--colour", "red"), "unrecognized arguments: --colour red (see"),
-        (train("--n-estimator", "4"), "--n-estimator: did you mean '--n-estimators'?"),
-        (train("--max-l", "4"), "unrecognized arguments: --max-l 4"),  # no abbreviations
-        (["train", "d", "--targt", "y"], "are required: --target, --out; --targt: did you mean"),
-        (["trian"], "did you mean 'train'? (see gpuforest --help)"),
-        (["--vers"], "required: COMMAND"),
-        (train("--model", "forst"), "did you mean 'forest'?"),
-        (["train", "no.csv", "--target", "y", "--out", "m"], "no.csv: no such file"),
-        (["train", "data.csv", "--target", "labl", "--out", "m"], "did you mean 'label'"),
-        (["train", "data.csv", "--target", "label", "--out", "no/m"], "no: no such directory"),
-        (["train", "data.csv", "--target", "label", "--out", "."], "is a directory"),
-        (train("--categorical", "w,b"), "--categorical: no feature of the name 'w'"),
-        (train("--drop", "lable"), "no column 'lable': did you mean 'label'?"),
-        (train("--n-estimators", "0"), "'n_estimators' parameter"),
-        (train("--backend", "abacus"), "backend='abacus'"),
-        (train("--model", "tree"), "--n-estimators is no option of a classification tree"),
-        (train("--model", "boosting"),
-         "--n-estimators is no option of a classification boosting; there it is --max-iter"),
-        (train("--max-iter", "5"),
-         "--max-iter is no option of a classification forest; there it is --n-estimators"),
-        (train("--subsample", "0.5"), "--subsample is no option of a classification forest\n"),
-        (train("--memory-limit", "1kB"), "memory_limit=1000 bytes is too little"),
-        (train("--model", "isolation_forest"), "gpuforest.IsolationForest().fit(frame)"),
-        (train("--test", "1.5"), "a fraction lies between 0 and 1"),
-        (train("--test", "0.001"), "leaves one side without rows"),
-        (train("--task", "regression"), "y must hold real numbers"),
-        (["predict", "no-model", "data.csv"], "no-model"),
-        (["predict", "data.csv", "data.csv"], "data.csv"),
-        (["predict", ".", "data.csv"], "."),
-        (["predict", "empty", "data.csv"], "empty"),
-        (["predict", "data.csv", "data.csv", "--out", "p.txt"], "ends in .csv or .parquet"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([], "COMMAND"),
+    (["train"], "required"),
+    (train("--max-depth", "deep"), "'deep' is not an integer or none"),
+    (train("--colour", "red"), "unrecognized arguments: --colour red (see"),
+    (train("--n-estimator", "4"), "--n-estimator: did you mean '--n-estimators'?"),
+    (train("--max-l", "4"), "unrecognized arguments: --max-l 4"),  # no abbreviations
+    (["train", "d", "--targt", "y"], "are required: --target, --out; --targt: did you mean"),
+    (["trian"], "did you mean 'train'? (see gpuforest --help)"),
+    (["--vers"], "required: COMMAND"),
+    (train("--model", "forst"), "did you mean 'forest'?"),
+    (["train", "no.csv", "--target", "y", "--out", "m"], "no.csv: no such file"),
+    (["train", "data.csv", "--target", "labl", "--out", "m"], "did you mean 'label'"),
+    (["train", "data.csv", "--target", "label", "--out", "no/m"], "no: no such directory"),
+    (["train", "data.csv", "--target", "label", "--out", "."], "is a directory"),
+    (train("--categorical", "w,b"), "--categorical: no feature of the name 'w'"),
+    (train("--drop", "lable"), "no column 'lable': did you mean 'label'?"),
+    (train("--n-estimators", "0"), "'n_estimators' parameter"),
+    (train("--backend", "abacus"), "backend='abacus'"),
+    (train("--model", "tree"), "--n-estimators is no option of a classification tree"),
+    (train("--model", "boosting"),
+     "--n-estimators is no option of a classification boosting; there it is --max-iter"),
+    (train("--max-iter", "5"),
+     "--max-iter is no option of a classification forest; there it is --n-estimators"),
+    (train("--subsample", "0.5"), "--subsample is no option of a classification forest\n"),
+    (train("--memory-limit", "1kB"), "memory_limit=1000 bytes is too little"),
+    (train("--model", "isolation_forest"), "gpuforest.IsolationForest().fit(frame)"),
+    (train("--test", "1.5"), "a fraction lies between 0 and 1"),
+    (train("--test", "0.001"), "leaves one side without rows"),
+    (train("--task", "regression"), "y must hold real numbers"),
+    (["predict", "no-model", "data.csv"], "no-model"),
+    (["predict", "data.csv", "data.csv"], "data.csv"),
+    (["predict", ".", "data.csv"], "."),
+    (["predict", "empty", "data.csv"], "empty"),
+    (["predict", "data.csv", "data.csv", "--out", "p.txt"], "ends in .csv or .parquet"),
+])  # fmt: skip
 def test_errors_are_one_line_and_status_2(data, capsys, arguments, message):
     Path("empty").touch()
     assert message in refused(capsys, *arguments)

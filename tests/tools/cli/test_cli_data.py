@@ -78,15 +78,12 @@ def test_standard_input_closed_or_not(folder, capsys, monkeypatch):
     assert len(predicted(capsys, "model", "-")) == N + 1
 
 
-@pytest.mark.parametrize(
-    ("name", "pack"),
-    [
-        ("data.csv.gz", gzip.compress),
-        ("data.csv.bz2", bz2.compress),
-        ("data.csv.xz", lzma.compress),
-        ("data.csv.zst", lambda b: pa.compress(b, "zstd", asbytes=True)),
-    ],
-)
+@pytest.mark.parametrize(("name", "pack"), [
+    ("data.csv.gz", gzip.compress),
+    ("data.csv.bz2", bz2.compress),
+    ("data.csv.xz", lzma.compress),
+    ("data.csv.zst", lambda b: pa.compress(b, "zstd", asbytes=True)),
+])  # fmt: skip
 def test_compressed_files(folder, name, pack):
     whole = pack(table().encode())
     Path(name).write_bytes(whole)
@@ -144,17 +141,14 @@ def test_partitions_are_columns(folder):
     assert read_frame("other").to_dict(as_series=False) == {"a": [0, 1, 1, 2], "b": ["u", None] * 2}
 
 
-@pytest.mark.parametrize(
-    ("path", "columns"),
-    [
-        ("run=3/set", ["a", "b", "year"]),  # a folder of one file
-        ("run=3/set/year=*/1.parquet", ["a", "b", "year"]),
-        ("run=3/**/*.parquet", ["a", "b", "year"]),
-        ("run=3/set/year=2020", ["a", "b"]),  # what is spelt out is no column
-        ("run=3/set/year=2020/*.parquet", ["a", "b"]),
-        ("run=3/set/year=2020/1.parquet", ["a", "b"]),
-    ],
-)
+@pytest.mark.parametrize(("path", "columns"), [
+    ("run=3/set", ["a", "b", "year"]),  # a folder of one file
+    ("run=3/set/year=*/1.parquet", ["a", "b", "year"]),
+    ("run=3/**/*.parquet", ["a", "b", "year"]),
+    ("run=3/set/year=2020", ["a", "b"]),  # what is spelt out is no column
+    ("run=3/set/year=2020/*.parquet", ["a", "b"]),
+    ("run=3/set/year=2020/1.parquet", ["a", "b"]),
+])  # fmt: skip
 def test_partitions_are_folders_that_are_found(folder, path, columns):
     parts("run=3/set", "year=2020/1.parquet")
     for given in (path, str(folder / path)):
@@ -227,19 +221,16 @@ def test_marks_are_kept_with_the_model(folder, capsys):
     assert predicted(capsys, "model", "new.csv", *english) == [["prediction"], ["1"], ["0"]]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--decimal", "--"], "expected one argument"),
-        (["--decimal", "1"], "--decimal '1': one character that is part of no number"),
-        (["--decimal", ",", "--thousands", ","], "--decimal and --thousands are both ','"),
-        (["--units=-"], "--units '-': '-' may be part of a number"),
-        (["--dates", "y"], "--dates y: this column is the target"),
-        (["--dates", "when"], "--dates: no feature of the name 'when'"),
-        (["--dates", "x"], "is no date; write it as 2020-12-31 or"),
-        (["--dates", "x", "--date-format", "%d.%m.%Y"], "it is not of the form '%d.%m.%Y'"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (["--decimal", "--"], "expected one argument"),
+    (["--decimal", "1"], "--decimal '1': one character that is part of no number"),
+    (["--decimal", ",", "--thousands", ","], "--decimal and --thousands are both ','"),
+    (["--units=-"], "--units '-': '-' may be part of a number"),
+    (["--dates", "y"], "--dates y: this column is the target"),
+    (["--dates", "when"], "--dates: no feature of the name 'when'"),
+    (["--dates", "x"], "is no date; write it as 2020-12-31 or"),
+    (["--dates", "x", "--date-format", "%d.%m.%Y"], "it is not of the form '%d.%m.%Y'"),
+])  # fmt: skip
 def test_marks_that_cannot_be(folder, capsys, options, message):
     assert message in refused(capsys, *train(*options))
 
@@ -316,21 +307,18 @@ def test_blocks_of_time(folder, capsys, name):
     assert found["test_score"] == model.score(x[40:], y[40:])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--groups", "y"],
-         "'y' is the target: it cannot be dropped, or be the weight, the group, the time or"),
-        (["--groups", "h"], "no column 'h'"),
-        (["--groups", "g", "--model", "tree"], "--groups: --model tree takes no groups"),
-        (["--groups", "gap"], "the column 'gap' of groups or times is missing in 1 of 60"),
-        (["--groups", "g", "--test", "0.01"], "--test 0.01 of 9 groups leaves one side without"),
-        (["--time", "g", "--test", "0.99"], "--test 0.99 of 9 blocks leaves one side without"),
-        (["--time", "g", "--groups", "g"], "--groups and --time judge rows in two ways"),
-        (["--time", "g", "--model", "tree"], "--time: --model tree takes no blocks"),
-        (["--groups", "g", "--dates", "g"], "--dates g: this column is the group or the time"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "message"), [
+    (["--groups", "y"],
+     "'y' is the target: it cannot be dropped, or be the weight, the group, the time or"),
+    (["--groups", "h"], "no column 'h'"),
+    (["--groups", "g", "--model", "tree"], "--groups: --model tree takes no groups"),
+    (["--groups", "gap"], "the column 'gap' of groups or times is missing in 1 of 60"),
+    (["--groups", "g", "--test", "0.01"], "--test 0.01 of 9 groups leaves one side without"),
+    (["--time", "g", "--test", "0.99"], "--test 0.99 of 9 blocks leaves one side without"),
+    (["--time", "g", "--groups", "g"], "--groups and --time judge rows in two ways"),
+    (["--time", "g", "--model", "tree"], "--time: --model tree takes no blocks"),
+    (["--groups", "g", "--dates", "g"], "--dates g: this column is the group or the time"),
+])  # fmt: skip
 def test_groups_that_are_refused(folder, capsys, options, message):
     gap = ["", *["a", "b"] * 30][:N]
     Path("data.csv").write_text(table(g=[i % 9 for i in range(N)], gap=gap))

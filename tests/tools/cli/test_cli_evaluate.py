@@ -76,15 +76,12 @@ def test_scores_of_numbers_are_those_of_scikit_learn(data, capsys):
     assert facts(capsys)["r2"] is None  # one row has none
 
 
-@pytest.mark.parametrize(
-    ("column", "arguments", "message"),
-    [
-        ("kind", ["--target", "colour"], "no column 'colour'"),
-        ("kind", ["--target", "w"], "the model's classes are 'low', 'mid', 'top'"),
-        ("kind", ["--weight", "a"], "the weight column 'a' is negative or infinite in "),
-        ("size", ["--target", "kind"], "the target holds text, and the model predicts numbers"),
-    ],
-)
+@pytest.mark.parametrize(("column", "arguments", "message"), [
+    ("kind", ["--target", "colour"], "no column 'colour'"),
+    ("kind", ["--target", "w"], "the model's classes are 'low', 'mid', 'top'"),
+    ("kind", ["--weight", "a"], "the weight column 'a' is negative or infinite in "),
+    ("size", ["--target", "kind"], "the target holds text, and the model predicts numbers"),
+])  # fmt: skip
 def test_targets_that_do_not_fit(data, capsys, column, arguments, message):
     train(column, {"kind": "size", "size": "kind"}[column])
     assert message in refused(capsys, "evaluate", "model", "new.csv", *arguments)

@@ -35,21 +35,18 @@ def predict(*arguments: str) -> int:
     return main(["predict", "model", "data.csv", "--backend", "numpy", *arguments])
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["train", "data.csv", "--target", "y", "--out", "data.csv"],
-        ["train", "data.csv", "--target", "y", "--out", "./link"],
-        ["train", "data.csv", "--target", "y", "--out", "test.csv", "--test", "test.csv"],
-        ["predict", "model", "data.csv", "--out", "data.csv"],
-        ["predict", "model", "data.csv", "--out", "link"],
-        ["predict", "model", "data.csv", "--out", "model"],
-        ["plot", "importances", "model", "--out", "model"],
-        ["explain", "model", "data.csv", "--background", "test.csv", "--out", "test.csv"],
-        ["report", "model", "--data", "new.html", "--out", "new.html"],
-        ["export", "c", "model", "--out", "model"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ["train", "data.csv", "--target", "y", "--out", "data.csv"],
+    ["train", "data.csv", "--target", "y", "--out", "./link"],
+    ["train", "data.csv", "--target", "y", "--out", "test.csv", "--test", "test.csv"],
+    ["predict", "model", "data.csv", "--out", "data.csv"],
+    ["predict", "model", "data.csv", "--out", "link"],
+    ["predict", "model", "data.csv", "--out", "model"],
+    ["plot", "importances", "model", "--out", "model"],
+    ["explain", "model", "data.csv", "--background", "test.csv", "--out", "test.csv"],
+    ["report", "model", "--data", "new.html", "--out", "new.html"],
+    ["export", "c", "model", "--out", "model"],
+])  # fmt: skip
 def test_no_input_is_overwritten(folder, capsys, arguments):
     Path("link").symlink_to("data.csv")
     for name in ("test.csv", "new.html"):

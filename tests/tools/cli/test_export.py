@@ -47,15 +47,12 @@ def test_treelite(here, capsys):
     assert np.array_equal(found.ravel(), fitted.predict(exported.ROWS))
 
 
-@pytest.mark.parametrize(
-    ("kind", "function"),
-    [
-        ("text", gf.export_text),
-        ("rules", gf.export_rules),
-        ("python", gf.export_python),
-        ("dot", gf.export_graphviz),
-    ],
-)
+@pytest.mark.parametrize(("kind", "function"), [
+    ("text", gf.export_text),
+    ("rules", gf.export_rules),
+    ("python", gf.export_python),
+    ("dot", gf.export_graphviz),
+])  # fmt: skip
 @pytest.mark.parametrize("name", ["forest", "boosted"])
 def test_one_tree(here, capsys, kind, function, name):
     fitted, written = written_by(capsys, kind, name, "--tree", "2")
@@ -79,15 +76,12 @@ def test_sklearn_and_c(here, capsys):
     assert written.decode() == gf.export_c(fitted, dtype="float32", name="iris")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["c", "forest", "--out", "new", "--name", "int"], "is no name of a function in C"),
-        (["dot", "forest", "--out", "new", "--max-depth", "-1"], "max_depth"),
-        (["sklearn", "categories", "--out", "new"], "no categorical features"),
-        (["pmml", "forest", "--out", "new"], "invalid choice: 'pmml'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["c", "forest", "--out", "new", "--name", "int"], "is no name of a function in C"),
+    (["dot", "forest", "--out", "new", "--max-depth", "-1"], "max_depth"),
+    (["sklearn", "categories", "--out", "new"], "no categorical features"),
+    (["pmml", "forest", "--out", "new"], "invalid choice: 'pmml'"),
+])  # fmt: skip
 def test_errors_are_one_line_and_leave_nothing(here, capsys, arguments, words):
     before = {path.name: path.read_bytes() for path in here.iterdir()}
     assert words in refused(capsys, "export", *arguments)

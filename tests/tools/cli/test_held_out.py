@@ -93,16 +93,13 @@ def test_rows_of_blocks_are_known_again(rows, capsys, options):
     assert ("Are these the training rows?" if model == "boosting" else TOLD) in err
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        (("--test", "rows2.csv", "--test-out", "h.csv"), "--test FRACTION holds out of DATA"),
-        (("--test", "0.2", "--test-out", "h.txt"), "--test-out h.txt: a name that ends in .csv"),
-        (("--test", "0.2", "--test-out", "rows.csv"), "--test-out rows.csv is the file rows.csv"),
-        (("--test", "0.2", "--test-out", "./model.csv"), "name a file of its own"),
-        (("--test", "0.2", "--test-out", "h.csv", "--decimal", ","), "name a .parquet file"),
-    ],
-)
+@pytest.mark.parametrize(("options", "text"), [
+    (("--test", "rows2.csv", "--test-out", "h.csv"), "--test FRACTION holds out of DATA"),
+    (("--test", "0.2", "--test-out", "h.txt"), "--test-out h.txt: a name that ends in .csv"),
+    (("--test", "0.2", "--test-out", "rows.csv"), "--test-out rows.csv is the file rows.csv"),
+    (("--test", "0.2", "--test-out", "./model.csv"), "name a file of its own"),
+    (("--test", "0.2", "--test-out", "h.csv", "--decimal", ","), "name a .parquet file"),
+])  # fmt: skip
 def test_what_cannot_be_written_is_refused_before_the_work(rows, capsys, options, text):
     assert text in refused(capsys, *TRAIN, "--out", "model.csv", *options)
     assert not Path("model.csv").exists()

@@ -134,25 +134,22 @@ def test_summary_reads_well(forest, capsys):
     assert out.count("\n") == len(rows) + len(NAMES) - 1  # an importance a line
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["no-model"], "no-model: No such file or directory"),
-        (["notes"], "notes: damaged model: it is cut, or no model file"),
-        (["."], "Is a directory"),
-        (["model", "--tree", "25"], "tree 25 does not exist: choose one of 0 to 24"),
-        (["model", "--tree", "0", "--max-depth", "-1"], "max_depth=-1 is negative"),
-        (["model", "--max-depth", "2"], "--max-depth is for one tree: add --tree N"),
-        (["model", "--as", "rules"], "--as is for one tree: add --tree N"),
-        (["model", "--as", "python", "--json"], "--as is for one tree: add --tree N"),
-        (["model", "--as", "python"], "--as python without --tree is for boosted models"),
-        (["model", "--tree", "0", "--as", "python", "--max-depth", "2"],
-         "--as python shows all of a tree: leave out --max-depth"),
-        (["model", "--tree", "x"], "invalid int value: 'x'"),
-        (["model", "--tree", "0", "--json"], "not allowed with argument"),
-        (["model", "--as", "png"], "invalid choice: 'png'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["no-model"], "no-model: No such file or directory"),
+    (["notes"], "notes: damaged model: it is cut, or no model file"),
+    (["."], "Is a directory"),
+    (["model", "--tree", "25"], "tree 25 does not exist: choose one of 0 to 24"),
+    (["model", "--tree", "0", "--max-depth", "-1"], "max_depth=-1 is negative"),
+    (["model", "--max-depth", "2"], "--max-depth is for one tree: add --tree N"),
+    (["model", "--as", "rules"], "--as is for one tree: add --tree N"),
+    (["model", "--as", "python", "--json"], "--as is for one tree: add --tree N"),
+    (["model", "--as", "python"], "--as python without --tree is for boosted models"),
+    (["model", "--tree", "0", "--as", "python", "--max-depth", "2"],
+     "--as python shows all of a tree: leave out --max-depth"),
+    (["model", "--tree", "x"], "invalid int value: 'x'"),
+    (["model", "--tree", "0", "--json"], "not allowed with argument"),
+    (["model", "--as", "png"], "invalid choice: 'png'"),
+])  # fmt: skip
 def test_errors_are_one_line_and_status_2(forest, capsys, arguments, message):
     Path("notes").write_text("nothing that was trained")
     assert message in refused(capsys, "inspect", *arguments)

@@ -46,31 +46,28 @@ def folder(tmp_path_factory):
     os.chdir(before)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "ending"),
-    [
-        (["tree", "forest", "--tree", "2", "--max-depth", "2"], "svg"),
-        (["boundaries", "forest", *POINTS], "png"),
-        (["boundaries", "tree", *POINTS, "--features", "petal width (cm),sepal width (cm)"], "pdf"),
-        (["boundaries", "boosted", *POINTS], "svg"),
-        (["steps", "numbers", "--data", "diabetes.csv", "--target", "target"], "png"),
-        (["steps", "stopped", "--data", "few.csv", "--target", "target", "--feature", "bmi"],
-         "svg"),
-        (["pruning", "tree"], "png"),
-        (["oob", "numbers"], "svg"),
-        (["loss", "stopped"], "png"),
-        (["loss", "ada", *POINTS], "svg"),
-        (["importances", "forest", "--top", "3"], "pdf"),
-        (["importances", "forest", "--kind", "oob-impurity", *POINTS], "svg"),
-        (["importances", "forest", "--kind", "oob-permutation", *POINTS], "svg"),
-        (["importances", "boosted", *POINTS], "svg"),
-        (["impurity"], "svg"),
-        (["shap-summary", "forest", *ROWS, "--class", "2", "--top", "3"], "png"),
-        (["shap-bar", "forest", *ROWS, "--class", "1", "--background", "some.csv"], "svg"),
-        (["shap-waterfall", "forest", *ROWS, "--class", "0", "--row", "7"], "pdf"),
-        ([*DEPENDENCE, "petal length (cm)", "--color-by", "petal width (cm)"], "png"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "ending"), [
+    (["tree", "forest", "--tree", "2", "--max-depth", "2"], "svg"),
+    (["boundaries", "forest", *POINTS], "png"),
+    (["boundaries", "tree", *POINTS, "--features", "petal width (cm),sepal width (cm)"], "pdf"),
+    (["boundaries", "boosted", *POINTS], "svg"),
+    (["steps", "numbers", "--data", "diabetes.csv", "--target", "target"], "png"),
+    (["steps", "stopped", "--data", "few.csv", "--target", "target", "--feature", "bmi"],
+     "svg"),
+    (["pruning", "tree"], "png"),
+    (["oob", "numbers"], "svg"),
+    (["loss", "stopped"], "png"),
+    (["loss", "ada", *POINTS], "svg"),
+    (["importances", "forest", "--top", "3"], "pdf"),
+    (["importances", "forest", "--kind", "oob-impurity", *POINTS], "svg"),
+    (["importances", "forest", "--kind", "oob-permutation", *POINTS], "svg"),
+    (["importances", "boosted", *POINTS], "svg"),
+    (["impurity"], "svg"),
+    (["shap-summary", "forest", *ROWS, "--class", "2", "--top", "3"], "png"),
+    (["shap-bar", "forest", *ROWS, "--class", "1", "--background", "some.csv"], "svg"),
+    (["shap-waterfall", "forest", *ROWS, "--class", "0", "--row", "7"], "pdf"),
+    ([*DEPENDENCE, "petal length (cm)", "--color-by", "petal width (cm)"], "png"),
+])  # fmt: skip
 def test_each_kind_is_written_the_same_twice(folder, capsys, arguments, ending):
     written = []
     for name in ("a", "b"):
@@ -89,37 +86,34 @@ def test_the_tree_stands_beside_the_forest(folder):
     assert widths == [960, 640]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (["impurity", "--out", "x.gif"], "--out x.gif: a name that ends in .png, .svg or .pdf"),
-        (["tree", "forest", "--tree", "3"], "tree 3 does not exist"),
-        (["importances", "forest", "--kind", "oob-permutation"],
-         "--kind oob-permutation needs the rows that it was trained on: add --data FILE"),
-        (["importances", "forest", "--kind", "permutation"],
-         "--kind permutation needs the rows to permute the features of: add --data FILE"),
-        (["importances", "forest", "--kind", "impurity", *POINTS],
-         "--kind impurity is of the model alone: leave --data out"),
-        (["importances", "forest", "--date-format", "%Y"], "--date-format is about the rows of"),
-        (["loss", "forest", "--target", "price"], "--target is about the rows of a file: add"),
-        (["boundaries", "forest", *POINTS, "--tree", "9"], "tree 9 does not"),
-        (["boundaries", "boosted", *POINTS, "--tree", "0"], "predicts nothing by itself"),
-        (["boundaries", "forest", *POINTS, "--features", "a"], "no column 'a'"),
-        (["boundaries", "tree", *POINTS, "--features", "petal width (cm)"],
-         "2 features of numbers are needed, not 1"),
-        (["boundaries", "forest", *ROWS], "does not say what its target is called: add --target"),
-        (["boundaries", "nameless", *POINTS],
-         "only models of one target and of features with names are compared with data"),
-        (["boundaries", "forest", *POINTS, "--missing", "0.2", "--decimal", ","],
-         "column 'sepal length (cm)' held numbers in training, and is text here"),
-        (["flower"], "argument KIND: invalid choice: 'flower'"),
-        (["shap-bar", "forest"], "the following arguments are required: --data"),
-        (["shap-dependence", *NUMBERS], "the following arguments are required: --feature"),
-        (["shap-bar", "forest", *ROWS, "--class", "3"], "output='3' is none of the 3 outputs"),
-        (["shap-bar", *NUMBERS, "--background", "iris.csv"],
-         "--background: the model needs 10 columns that are absent"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "error"), [
+    (["impurity", "--out", "x.gif"], "--out x.gif: a name that ends in .png, .svg or .pdf"),
+    (["tree", "forest", "--tree", "3"], "tree 3 does not exist"),
+    (["importances", "forest", "--kind", "oob-permutation"],
+     "--kind oob-permutation needs the rows that it was trained on: add --data FILE"),
+    (["importances", "forest", "--kind", "permutation"],
+     "--kind permutation needs the rows to permute the features of: add --data FILE"),
+    (["importances", "forest", "--kind", "impurity", *POINTS],
+     "--kind impurity is of the model alone: leave --data out"),
+    (["importances", "forest", "--date-format", "%Y"], "--date-format is about the rows of"),
+    (["loss", "forest", "--target", "price"], "--target is about the rows of a file: add"),
+    (["boundaries", "forest", *POINTS, "--tree", "9"], "tree 9 does not"),
+    (["boundaries", "boosted", *POINTS, "--tree", "0"], "predicts nothing by itself"),
+    (["boundaries", "forest", *POINTS, "--features", "a"], "no column 'a'"),
+    (["boundaries", "tree", *POINTS, "--features", "petal width (cm)"],
+     "2 features of numbers are needed, not 1"),
+    (["boundaries", "forest", *ROWS], "does not say what its target is called: add --target"),
+    (["boundaries", "nameless", *POINTS],
+     "only models of one target and of features with names are compared with data"),
+    (["boundaries", "forest", *POINTS, "--missing", "0.2", "--decimal", ","],
+     "column 'sepal length (cm)' held numbers in training, and is text here"),
+    (["flower"], "argument KIND: invalid choice: 'flower'"),
+    (["shap-bar", "forest"], "the following arguments are required: --data"),
+    (["shap-dependence", *NUMBERS], "the following arguments are required: --feature"),
+    (["shap-bar", "forest", *ROWS, "--class", "3"], "output='3' is none of the 3 outputs"),
+    (["shap-bar", *NUMBERS, "--background", "iris.csv"],
+     "--background: the model needs 10 columns that are absent"),
+])  # fmt: skip
 def test_errors_are_one_line(folder, capsys, arguments, error):
     out = [] if "--out" in arguments else ["--out", "x.png"]
     assert error in refused(capsys, "plot", *arguments, *out)

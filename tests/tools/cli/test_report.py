@@ -59,16 +59,13 @@ def test_rows_are_read_as_by_evaluate(model, capsys):
     assert Page(Path("report.html").read_text("utf-8")).after("rows given").startswith("47")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--data", "new.csv", "--target", "knid"], "no column 'knid': did you mean 'kind'"),
-        (["--data", "other.csv"], "a column that is absent from the data: 'colour'"),
-        (["--data", "numbers.csv"], "the target holds '1', '2', and the model's classes are"),
-        (["--target", "kind"], "--target is about the rows of a file: add --data FILE"),
-        (["--out", "report.txt"], "--out report.txt: a name that ends in .html"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--data", "new.csv", "--target", "knid"], "no column 'knid': did you mean 'kind'"),
+    (["--data", "other.csv"], "a column that is absent from the data: 'colour'"),
+    (["--data", "numbers.csv"], "the target holds '1', '2', and the model's classes are"),
+    (["--target", "kind"], "--target is about the rows of a file: add --data FILE"),
+    (["--out", "report.txt"], "--out report.txt: a name that ends in .html"),
+])  # fmt: skip
 def test_errors_are_one_line_and_nothing_is_written(model, capsys, arguments, message):
     frame = pd.read_csv("new.csv")
     frame.drop(columns="colour").to_csv("other.csv", index=False)

@@ -46,23 +46,19 @@ def trained(monkeypatch, by_blocks, *options):
     return gf.load("model")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--target", "y"],
-        ["--target", "y", "--weight", "weight", "--memory-limit", "1GB"],
-        ["--target", "z", "--max-bins", "50"],
-        ["--target", "z", "--model", "extra_trees", "--test", "data.csv"],
-        ["--target", "y", "--model", "boosting"],
-        ["--target", "y", "--categorical-split", "ordered_target"],
-        ["--target", "z", "--categorical-split", "ordered_target"],
-        ["--target", "z", "--categorical-split", "ordered_target", "--groups", "family"],
-        [*BOOSTED, "--groups", "family"],
-        [*BOOSTED, "--time", "family", "--weight", "weight"],
-        ["--target", "weight", "--event", "died", "--criterion", "logrank"],
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("options", [
+    ["--target", "y"],
+    ["--target", "y", "--weight", "weight", "--memory-limit", "1GB"],
+    ["--target", "z", "--max-bins", "50"],
+    ["--target", "z", "--model", "extra_trees", "--test", "data.csv"],
+    ["--target", "y", "--model", "boosting"],
+    ["--target", "y", "--categorical-split", "ordered_target"],
+    ["--target", "z", "--categorical-split", "ordered_target"],
+    ["--target", "z", "--categorical-split", "ordered_target", "--groups", "family"],
+    [*BOOSTED, "--groups", "family"],
+    [*BOOSTED, "--time", "family", "--weight", "weight"],
+    ["--target", "weight", "--event", "died", "--criterion", "logrank"],
+], ids=" ".join)  # fmt: skip
 def test_blocks_train_the_same_model(folder, monkeypatch, capsys, options):
     whole = trained(monkeypatch, False, *options)
     found = trained(monkeypatch, True, *options)
@@ -86,15 +82,12 @@ def test_predictions_by_blocks(folder, monkeypatch, out):
     pd.testing.assert_frame_equal(found, whole, check_dtype=False)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"a": np.inf}, "2.parquet, rows 0 to 89: Input X contains infinity: column 'a', row 0"),
-        ({"y": None}, "2.parquet, rows 0 to 89: the target 'y' is missing in 90 of 90 rows"),
-        ({"a": "text"}, "2.parquet, rows 0 to 89: column 'a'"),
-        ({"more": 1}, "2.parquet has other columns than data/0.parquet: 'more'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"a": np.inf}, "2.parquet, rows 0 to 89: Input X contains infinity: column 'a', row 0"),
+    ({"y": None}, "2.parquet, rows 0 to 89: the target 'y' is missing in 90 of 90 rows"),
+    ({"a": "text"}, "2.parquet, rows 0 to 89: column 'a'"),
+    ({"more": 1}, "2.parquet has other columns than data/0.parquet: 'more'"),
+])  # fmt: skip
 def test_errors_name_the_file(folder, capsys, change, message):
     FRAME[201:].assign(**change).to_parquet("data/2.parquet")
     assert main(["train", "data", "--target", "y", "--out", "m", "--drop", "when"]) != 0

@@ -96,20 +96,17 @@ def test_several_causes(rows, capsys):
     assert "R²" not in page
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--event", "a"], "the event column 'a' must hold 1 (or true) where the event came, or"),
-        (["--event", "town"], "the event column 'town' must hold 1 (or true)"),
-        (["--event", "weeks"], "column 'weeks' is the target: it cannot be dropped, or be the w"),
-        (["--event", "death"], "no column 'death'"),
-        (["--target", "town"], "the target 'town' must hold the times of the events: numbers"),
-        (["--target", "a"], "the times of y must be finite and not negative"),
-        (["--model", "boosting"], "--model boosting is not for survival"),
-        (["--target", "died", "--event", "days"], "exchange --event 'days', named a time, and --"),
-        (["--task", "regression"], "--event is for survival forests, not for regression"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    (["--event", "a"], "the event column 'a' must hold 1 (or true) where the event came, or"),
+    (["--event", "town"], "the event column 'town' must hold 1 (or true)"),
+    (["--event", "weeks"], "column 'weeks' is the target: it cannot be dropped, or be the w"),
+    (["--event", "death"], "no column 'death'"),
+    (["--target", "town"], "the target 'town' must hold the times of the events: numbers"),
+    (["--target", "a"], "the times of y must be finite and not negative"),
+    (["--model", "boosting"], "--model boosting is not for survival"),
+    (["--target", "died", "--event", "days"], "exchange --event 'days', named a time, and --"),
+    (["--task", "regression"], "--event is for survival forests, not for regression"),
+])  # fmt: skip
 def test_what_train_refuses(rows, capsys, options, message):
     rows.assign(days=np.arange(N)).to_csv("rows.csv", index=False)
     assert message in refused(capsys, *TRAIN, *options)

@@ -49,17 +49,14 @@ def test_the_local_forest_on_any_workers(client, sizes, strategy):
     assert_same(found, clone(model).fit(X, Y, WEIGHTS))
 
 
-@pytest.mark.parametrize(
-    ("model", "what"),
-    [
-        (gf.RandomForestClassifier(4, oob_score=True), "oob_score=True"),
-        (gf.RandomForestClassifier(4, class_weight="balanced_subsample"), "class_weight="),
-        (gf.RandomForestRegressor(4, criterion="absolute_error"), "criterion="),
-        (gf.RandomForestRegressor(4, feature_combinations=2), "combinations of features"),
-        (gf.RandomForestClassifier("auto"), "models whose trees depend on each other"),
-        (gf.HistGradientBoostingRegressor(), "models whose trees depend on each other"),
-    ],
-)
+@pytest.mark.parametrize(("model", "what"), [
+    (gf.RandomForestClassifier(4, oob_score=True), "oob_score=True"),
+    (gf.RandomForestClassifier(4, class_weight="balanced_subsample"), "class_weight="),
+    (gf.RandomForestRegressor(4, criterion="absolute_error"), "criterion="),
+    (gf.RandomForestRegressor(4, feature_combinations=2), "combinations of features"),
+    (gf.RandomForestClassifier("auto"), "models whose trees depend on each other"),
+    (gf.HistGradientBoostingRegressor(), "models whose trees depend on each other"),
+])  # fmt: skip
 def test_what_needs_all_rows(pair, model, what):
     with pytest.raises(ValueError, match=f"strategy='rows' cannot do {what}"):
         fitted(model, X, Z, strategy="rows")
@@ -68,32 +65,28 @@ def test_what_needs_all_rows(pair, model, what):
 FOREST, NUMBERS = gf.RandomForestClassifier, gf.RandomForestRegressor
 
 
-@pytest.mark.parametrize(
-    ("strategy", "model", "y"),
-    [
-        *(
-            (strategy, model, y)
-            for strategy in ("trees", "rows")
-            for model, y in (
-                (FOREST(4, random_state=1, bootstrap=False), Y),
-                (FOREST(4, random_state=1, class_weight="balanced"), Y),
-                (FOREST(4, random_state=1, max_leaf_nodes=9), Y),
-                (NUMBERS(4, random_state=1, max_samples=0.5), Z),
-                (NUMBERS(1, random_state=1), np.stack([Z, -Z], axis=1)),
-                (gf.ExtraTreesClassifier(5, random_state=1), Y),
-            )
-        ),
-        ("rows", NUMBERS(4, random_state=1, monotonic_cst=[1, 0, 0, -1, 0]), Z),
-        ("auto", FOREST(30, random_state=1, oob_score=True), Y),
-        ("auto", FOREST("auto", random_state=1, oob_tol=0.1), Y),
-        ("auto", NUMBERS(4, random_state=1, criterion="absolute_error"), Z),
-        ("auto", gf.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
-        ("auto", gf.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
-        ("auto", gf.HistGradientBoostingRegressor(
-            max_iter=4, random_state=1, early_stopping=True, refit=True), Z),
-    ],
-    ids=lambda case: type(case).__name__ if hasattr(case, "fit") else "",
-)  # fmt: skip
+@pytest.mark.parametrize(("strategy", "model", "y"), [
+    *(
+        (strategy, model, y)
+        for strategy in ("trees", "rows")
+        for model, y in (
+            (FOREST(4, random_state=1, bootstrap=False), Y),
+            (FOREST(4, random_state=1, class_weight="balanced"), Y),
+            (FOREST(4, random_state=1, max_leaf_nodes=9), Y),
+            (NUMBERS(4, random_state=1, max_samples=0.5), Z),
+            (NUMBERS(1, random_state=1), np.stack([Z, -Z], axis=1)),
+            (gf.ExtraTreesClassifier(5, random_state=1), Y),
+        )
+    ),
+    ("rows", NUMBERS(4, random_state=1, monotonic_cst=[1, 0, 0, -1, 0]), Z),
+    ("auto", FOREST(30, random_state=1, oob_score=True), Y),
+    ("auto", FOREST("auto", random_state=1, oob_tol=0.1), Y),
+    ("auto", NUMBERS(4, random_state=1, criterion="absolute_error"), Z),
+    ("auto", gf.HistGradientBoostingClassifier(max_iter=4, random_state=1), Y),
+    ("auto", gf.HistGradientBoostingRegressor(max_iter=4, random_state=1), Z),
+    ("auto", gf.HistGradientBoostingRegressor(
+        max_iter=4, random_state=1, early_stopping=True, refit=True), Z),
+], ids=lambda case: type(case).__name__ if hasattr(case, "fit") else "")  # fmt: skip
 def test_estimators(pair, strategy, model, y):
     whole, found = clone(model).fit(X, y), fitted(model, X, y, strategy=strategy)
     assert_same(found, whole)
@@ -102,15 +95,12 @@ def test_estimators(pair, strategy, model, y):
     assert np.array_equal(found.to_local().predict(X), whole.predict(X))
 
 
-@pytest.mark.parametrize(
-    ("model", "y", "strategy"),
-    [
-        (gf.RandomForestRegressor(6, oob_score=True, random_state=0), Z, "trees"),
-        (gf.RandomForestRegressor(6, random_state=0), Z, "rows"),
-        (gf.HistGradientBoostingClassifier(max_iter=4, early_stopping=True, random_state=0), Y,
-         "trees"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("model", "y", "strategy"), [
+    (gf.RandomForestRegressor(6, oob_score=True, random_state=0), Z, "trees"),
+    (gf.RandomForestRegressor(6, random_state=0), Z, "rows"),
+    (gf.HistGradientBoostingClassifier(max_iter=4, early_stopping=True, random_state=0), Y,
+     "trees"),
+])  # fmt: skip
 @pytest.mark.parametrize("name", ["groups", "blocks"])
 @pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
 def test_groups_and_blocks_of_time(pair, model, y, strategy, name):
@@ -276,20 +266,17 @@ ROWS, INFINITE = X, X.copy()
 INFINITE[700, 2] = np.inf
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "message"),
-    [
-        (cut(X, (400, 400)), cut(Z, (800,)), "X has 2 partitions, y has 1"),
-        (cut(X, (400, 400)), cut(Z, (300, 500)), "00 rows, y has "),
-        (cut(INFINITE, (400, 400)), cut(Z, (400, 400)), "partition 1: Input X contains inf"),
-        (cut(X[:0], (0,)), cut(Z[:0], (0,)), "the partitions have no rows"),
-        ([delayed(X), delayed(X[:, :3])], [delayed(Z), delayed(Z)],
-         "partition 1: X has 3 features, but"),
-        ([delayed(frames()[["a", "b"]]), delayed(frames()[["b", "a"]])], [delayed(Z), delayed(Z)],
-         "partition 1: The feature names should match"),
-        ([delayed(X), delayed(X)], [delayed(Z), delayed(Y)], "partition 1: y holds labels in some"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("X", "y", "message"), [
+    (cut(X, (400, 400)), cut(Z, (800,)), "X has 2 partitions, y has 1"),
+    (cut(X, (400, 400)), cut(Z, (300, 500)), "00 rows, y has "),
+    (cut(INFINITE, (400, 400)), cut(Z, (400, 400)), "partition 1: Input X contains inf"),
+    (cut(X[:0], (0,)), cut(Z[:0], (0,)), "the partitions have no rows"),
+    ([delayed(X), delayed(X[:, :3])], [delayed(Z), delayed(Z)],
+     "partition 1: X has 3 features, but"),
+    ([delayed(frames()[["a", "b"]]), delayed(frames()[["b", "a"]])], [delayed(Z), delayed(Z)],
+     "partition 1: The feature names should match"),
+    ([delayed(X), delayed(X)], [delayed(Z), delayed(Y)], "partition 1: y holds labels in some"),
+])  # fmt: skip
 def test_bad_partitions(pair, X, y, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         on_dask.RandomForestRegressor(2, random_state=0).fit(X, y)

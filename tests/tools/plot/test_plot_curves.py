@@ -198,18 +198,15 @@ def test_one_group(forest):
     assert texts == ["all: 60 rows", "rows (Kaplan-Meier)", "the forest's mean"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "y", "groups", "message"),
-    [
-        (X, Y, 0, "groups=0: pass a number from 1 to 10, or labels of rows"),
-        (X, Y, 11, "groups=11: pass a number from 1 to 10"),
-        (X, Y, "town", "groups='town': pass a number"),
-        (X, Y, TOWN[1:], r"X has 60 rows, groups has the shape \(59,\)"),
-        (X, Y, np.arange(N), "groups has 60 labels: pass at most 10"),
-        (X, Y[1:], 3, "X has 60 rows, y has 59"),
-        (X[:2], Y[:2], 3, "groups=3: pass a number from 1 to 2"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "y", "groups", "message"), [
+    (X, Y, 0, "groups=0: pass a number from 1 to 10, or labels of rows"),
+    (X, Y, 11, "groups=11: pass a number from 1 to 10"),
+    (X, Y, "town", "groups='town': pass a number"),
+    (X, Y, TOWN[1:], r"X has 60 rows, groups has the shape \(59,\)"),
+    (X, Y, np.arange(N), "groups has 60 labels: pass at most 10"),
+    (X, Y[1:], 3, "X has 60 rows, y has 59"),
+    (X[:2], Y[:2], 3, "groups=3: pass a number from 1 to 2"),
+])  # fmt: skip
 def test_survival_that_is_refused(forest, rows, y, groups, message):
     with pytest.raises(ValueError, match=message):
         plot_survival(forest, rows, y, groups)

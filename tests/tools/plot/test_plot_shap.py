@@ -161,19 +161,16 @@ def test_one_tree_without_a_split():
     check_readable(ax)
 
 
-@pytest.mark.parametrize(
-    ("draw", "given", "message"),
-    [
-        (plot.plot_shap_summary, {"output": "maybe"}, "output='maybe' is none of the 2 outputs"),
-        (plot.plot_shap_summary, {"top": 0}, "top=0 features are none"),
-        (plot.plot_shap_waterfall, {"top": 0}, "top=0 features are none"),
-        (plot.plot_shap_summary, {"feature_names": ["a"]}, "feature_names has 1 names"),
-        (plot.plot_shap_summary, {"values": np.zeros((60, 4))}, r"values has the shape \(60, 4\)"),
-        (plot.plot_shap_waterfall, {"row": 60}, "row=60: X has the rows 0 to 59"),
-        (plot.plot_shap_dependence, {"feature": "z"}, "no feature 'z'"),
-        (plot.plot_shap_dependence, {"feature": "x", "color_by": "z"}, "no feature 'z'"),
-    ],
-)
+@pytest.mark.parametrize(("draw", "given", "message"), [
+    (plot.plot_shap_summary, {"output": "maybe"}, "output='maybe' is none of the 2 outputs"),
+    (plot.plot_shap_summary, {"top": 0}, "top=0 features are none"),
+    (plot.plot_shap_waterfall, {"top": 0}, "top=0 features are none"),
+    (plot.plot_shap_summary, {"feature_names": ["a"]}, "feature_names has 1 names"),
+    (plot.plot_shap_summary, {"values": np.zeros((60, 4))}, r"values has the shape \(60, 4\)"),
+    (plot.plot_shap_waterfall, {"row": 60}, "row=60: X has the rows 0 to 59"),
+    (plot.plot_shap_dependence, {"feature": "z"}, "no feature 'z'"),
+    (plot.plot_shap_dependence, {"feature": "x", "color_by": "z"}, "no feature 'z'"),
+])  # fmt: skip
 def test_what_cannot_be_drawn(classes, draw, given, message):
     with pytest.raises(ValueError, match=message):
         draw(*classes, **given)

@@ -183,20 +183,17 @@ def test_few_rows(name, n):
     assert f"With the results of {n} rows" in page.text
 
 
-@pytest.mark.parametrize(
-    ("model", "y", "texts"),
-    [
-        (made("RandomForestClassifier"), np.full(120, "a"), ["One class."]),
-        (made("RandomForestRegressor"), np.ones(120), ["R² is not defined."]),
-        (made("DecisionTreeClassifier", max_depth=2), np.arange(120) % 40,
-         ["40 classes are too many for a matrix", "The most frequent errors"]),
-        (made("RandomForestClassifier"),
-         np.stack([CLASSES, np.where(X[:, 1] > 0, "yes", "no")], axis=1),
-         ["2 outputs, each a line here", "accuracy, all outputs right"]),
-        (made("ExtraTreesRegressor"), np.stack([NUMBERS, -NUMBERS], axis=1),
-         ["R², mean of the outputs"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("model", "y", "texts"), [
+    (made("RandomForestClassifier"), np.full(120, "a"), ["One class."]),
+    (made("RandomForestRegressor"), np.ones(120), ["R² is not defined."]),
+    (made("DecisionTreeClassifier", max_depth=2), np.arange(120) % 40,
+     ["40 classes are too many for a matrix", "The most frequent errors"]),
+    (made("RandomForestClassifier"),
+     np.stack([CLASSES, np.where(X[:, 1] > 0, "yes", "no")], axis=1),
+     ["2 outputs, each a line here", "accuracy, all outputs right"]),
+    (made("ExtraTreesRegressor"), np.stack([NUMBERS, -NUMBERS], axis=1),
+     ["R², mean of the outputs"]),
+])  # fmt: skip
 def test_targets_of_all_kinds(model, y, texts):
     page = Page(model.fit(X, y).report(X, y))
     assert all(text in page.text for text in texts)
@@ -224,16 +221,13 @@ def test_quantiles_are_judged_by_their_median():
     assert page.after("R²").startswith(f"{expected:.4f}")
 
 
-@pytest.mark.parametrize(
-    ("rows", "targets", "error", "message"),
-    [
-        (None, CLASSES, ValueError, "y without X: pass the rows that y belongs to, too"),
-        (X[:, :2], CLASSES, ValueError, "X has 2 features, but .* is expecting 3 features"),
-        (X, CLASSES[:5], ValueError, "X has 120 rows, y has 5"),
-        (X, NUMBERS > 0, ValueError, "the target holds 'False', 'True', and .* 'no', 'yes'"),
-        (X[:0], CLASSES[:0], ValueError, "0 sample"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "targets", "error", "message"), [
+    (None, CLASSES, ValueError, "y without X: pass the rows that y belongs to, too"),
+    (X[:, :2], CLASSES, ValueError, "X has 2 features, but .* is expecting 3 features"),
+    (X, CLASSES[:5], ValueError, "X has 120 rows, y has 5"),
+    (X, NUMBERS > 0, ValueError, "the target holds 'False', 'True', and .* 'no', 'yes'"),
+    (X[:0], CLASSES[:0], ValueError, "0 sample"),
+])  # fmt: skip
 def test_rows_that_do_not_fit_are_refused(rows, targets, error, message):
     with pytest.raises(error, match=message):
         fitted("RandomForestClassifier").report(rows, targets)

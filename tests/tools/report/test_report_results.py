@@ -89,14 +89,11 @@ def test_scores_of_numbers_are_those_of_scikit_learn():
     assert (np.diff(pictures.bands(y, predicted)[0]) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("known", "y", "names", "codes"),
-    [
-        ([0, 1], [1.0, 0.0, 1.5], [0, 1, 1.5], [1, 0, 2]),
-        ([False, True], [0, 1, 2], [0, 1, 2], [0, 1, 2]),
-        (["ab", "no"], ["ab", "abc", "no"], ["ab", "abc", "no"], [0, 1, 2]),  # compared whole
-    ],
-)
+@pytest.mark.parametrize(("known", "y", "names", "codes"), [
+    ([0, 1], [1.0, 0.0, 1.5], [0, 1, 1.5], [1, 0, 2]),
+    ([False, True], [0, 1, 2], [0, 1, 2], [0, 1, 2]),
+    (["ab", "no"], ["ab", "abc", "no"], ["ab", "abc", "no"], [0, 1, 2]),  # compared whole
+])  # fmt: skip
 def test_labels_beside_other_types(known, y, names, codes):
     found = aligned(np.array(known), np.array(y))
     assert found.names.tolist() == names
@@ -113,16 +110,13 @@ def test_dependence_is_that_of_scikit_learn():
     assert means[:, 0] == pytest.approx(expected["average"][0], rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "classes"),
-    [
-        ("RandomForestClassifier", True),
-        ("ExtraTreesRegressor", False),
-        ("AdaBoostClassifier", True),
-        ("AdaBoostRegressor", False),
-        ("HistGradientBoostingClassifier", True),
-    ],
-)
+@pytest.mark.parametrize(("name", "classes"), [
+    ("RandomForestClassifier", True),
+    ("ExtraTreesRegressor", False),
+    ("AdaBoostClassifier", True),
+    ("AdaBoostRegressor", False),
+    ("HistGradientBoostingClassifier", True),
+])  # fmt: skip
 def test_errors_by_trees_end_at_that_of_all(name, classes):
     params = {"max_iter" if "Hist" in name else "n_estimators": 9, "random_state": 0}
     y = CLASSES if classes else NUMBERS
