@@ -269,9 +269,7 @@ def test_what_is_not_known_of_bags_is_not_made_up(tmp_path):
 
 @pytest.mark.parametrize("model", [
     gf.AdaBoostClassifier(n_estimators=6, random_state=2**63),
-    gf.AdaBoostClassifier(
-        gf.DecisionTreeClassifier(criterion="misclassification", max_depth=2)
-    ),
+    gf.AdaBoostClassifier(gf.DecisionTreeClassifier(criterion="misclassification", max_depth=2)),
     gf.AdaBoostRegressor(n_estimators=6, loss="square", random_state=0),
     gf.AdaBoostRegressor(gf.DecisionTreeRegressor(criterion="absolute_error", max_depth=2)),
 ])  # fmt: skip

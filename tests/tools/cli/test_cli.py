@@ -55,11 +55,8 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
 
 
 @pytest.mark.parametrize(("options", "target", "same"), [
-    (
-        ["--max-depth", "4", "--max-features", "0.7", "--no-bootstrap"],
-        "label",
-        gf.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False),
-    ),
+    (["--max-depth", "4", "--max-features", "0.7", "--no-bootstrap"], "label",
+     gf.RandomForestClassifier(15, max_depth=4, max_features=0.7, bootstrap=False)),
     (["--model", "tree", "--weight", "w"], "label", gf.DecisionTreeClassifier()),
     (["--model", "extra_trees", "--max-depth", "2"], "label",
      gf.ExtraTreesClassifier(15, max_depth=2)),

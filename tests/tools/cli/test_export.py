@@ -149,15 +149,13 @@ def test_backgrounds_and_names_that_are_refused(X, capsys):
     X[:0].to_csv("empty.csv", index=False)
     X.assign(b="text").to_csv("text.csv", index=False)
     for given, error in (
-        (
-            ["narrow.csv"],
-            "--background: the model needs a column that is absent from the data: 'b'",
-        ),
+        (["narrow.csv"],
+         "--background: the model needs a column that is absent from the data: 'b'"),
         (["empty.csv"], "--background: empty.csv has no rows"),
         (["text.csv"], "--background: column 'b' held numbers in training"),
         (["none.csv"], "none.csv: no such file"),
         ([], "--background: expected one argument"),
-    ):
+    ):  # fmt: skip
         assert error in refused(capsys, "explain", "model", "data.csv", "--background", *given)
     X = X.rename(columns={"b": "expected_value"})
     X.to_csv("data.csv", index=False)
