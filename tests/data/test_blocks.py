@@ -58,14 +58,11 @@ def test_groups_and_blocks_of_time(tmp_path, name):
     frame.to_parquet(tmp_path / "file.parquet")
     cuts = [slice(0, 300), slice(300, 301), slice(301, N)]
     skipped = (None,) * (name == "blocks")
-    tuples, codes = (
-        [(X[s], FRAME.y[s], FRAME.w[s], *skipped, labels[s]) for s in cuts]
-        for labels in (names, numbers)
-    )
+    tuples = [(X[s], FRAME.y[s], FRAME.w[s], *skipped, numbers[s]) for s in cuts]
     named = {**PARTS, {"groups": "groups", "blocks": "time"}[name]: "g"}
     for source, how in (
         (tmp_path / "file.parquet", named), ([frame[s] for s in cuts], named),
-        (tuples, {}), (codes, {"path": tmp_path / "saved"}),
+        (tuples, {"path": tmp_path / "saved"}),
     ):  # fmt: skip
         data = BinnedData.from_blocks(source, random_state=0, **how)
         assert np.array_equal(getattr(data, name), numbers)
@@ -127,7 +124,7 @@ def test_csv_files(tmp_path, monkeypatch):
     assert same_forest(found, model.forest_)
 
 
-def test_files_that_cannot_be_read(tmp_path):
+def test_files_that_cannot_be_read_and_rows_that_are_refused_are_named(tmp_path, monkeypatch):
     good, bad, text = (tmp_path / name for name in ("1.parquet", "2.parquet", "3.csv"))
     FRAME.to_parquet(good, row_group_size=100)
     with pytest.raises(FileNotFoundError, match="no such file"):
@@ -144,9 +141,6 @@ def test_files_that_cannot_be_read(tmp_path):
     text.write_text("a,b\n1,2\n3\n")
     with pytest.raises(ValueError, match=r"3\.csv cannot be read"):
         BinnedData.from_blocks(text)
-
-
-def test_errors_name_the_rows_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(blocks, "ROWS", 400)
     parquet.write_table(
         pa.table({"a": np.where(np.arange(N) == 900, np.inf, 0)}), tmp_path / "p.pq"

@@ -149,7 +149,7 @@ def test_one_tree_and_its_target_whose_names_are_escaped():
     assert rows(tree)["classes"] == classes
 
 
-def test_the_diagram_is_scikit_learns():
+def test_the_diagram_is_scikit_learns_and_no_bag_is_drawn_again_for_it(monkeypatch):
     model = RandomForestClassifier(3, random_state=0)
     assert without_numbers(model._repr_html_()) == without_numbers(estimator_html_repr(model))
     model.fit(X, Y)
@@ -161,8 +161,6 @@ def test_the_diagram_is_scikit_learns():
         assert not hasattr(model, "_repr_html_")
         assert list(model._repr_mimebundle_()) == ["text/plain"]
 
-
-def test_no_bag_is_drawn_again_for_a_look(monkeypatch):
     def refused(self):
         raise AssertionError
 

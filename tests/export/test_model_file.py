@@ -151,14 +151,6 @@ def test_labels(labels, tmp_path):
     assert np.array_equal(other.predict(X), model.predict(X))
 
 
-def test_labels_that_cannot_be_saved(tmp_path):
-    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
-    model, _ = fitted(gf.DecisionTreeClassifier, labels=days)
-    with pytest.raises(ValueError, match="pickle"):
-        model.save(tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("values", [
     ("", '"', "a", "\u00fc", "\ud800", "\U0001f332"), (-(2**70), 0, 2**53 + 1),
     (-0.5, 0.1, 1e300), (False, True), (0, 0.5, True), (),
@@ -267,7 +259,12 @@ def test_what_is_read_answers_the_same(kind, weights, tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
-def test_blocks_of_other_estimators_are_refused(tmp_path):
+def test_labels_that_cannot_be_saved_and_blocks_of_others_are_refused(tmp_path):
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]")
+    model, _ = fitted(gf.DecisionTreeClassifier, labels=days)
+    with pytest.raises(ValueError, match="pickle"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
     path, model = tmp_path / "model", gf.DecisionTreeRegressor(max_depth=2).fit(X, Y)
     model.save(path)
     save_tampered(model, path, by_blocks=True)

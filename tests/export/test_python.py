@@ -38,18 +38,6 @@ def test_deep_trees_are_functions_too():
     assert python_predictions(gf.export_python(tree), ["feature_0"], x) == tree.predict(x).tolist()
 
 
-def test_labels_are_literals():
-    for labels in ([True, False], [1.0, -2.0], [b"x", b"y"], ["it's", 'a "b"\n\\']):
-        tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0]], labels)
-        found = python_predictions(gf.export_python(tree), ["feature_0"], np.array([[0.0], [1.0]]))
-        assert found == labels
-        assert [type(label) for label in found] == [type(label) for label in labels]
-    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
-    tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0]], days)
-    with pytest.raises(ValueError, match="is a date, which has no Python literal"):
-        gf.export_python(tree)
-
-
 def rows_of(kind):
     """Rows that training saw and others, as the model takes them and as dicts."""
     rows = np.concatenate([X, grid()])
@@ -99,7 +87,16 @@ def test_categories_of_strings():
         assert [found["predict"](row) for row in dicts] == model.predict(rows).tolist()
 
 
-def test_names_of_classes_and_features_cannot_break_out():
+def test_labels_are_literals_and_names_cannot_break_out():
+    for labels in ([True, False], [1.0, -2.0], [b"x", b"y"], ["it's", 'a "b"\n\\']):
+        tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0]], labels)
+        found = python_predictions(gf.export_python(tree), ["feature_0"], np.array([[0.0], [1.0]]))
+        assert found == labels
+        assert [type(label) for label in found] == [type(label) for label in labels]
+    days = np.array(["2020-01-01", "2020-01-02"], "datetime64[D]")
+    tree = gf.DecisionTreeClassifier().fit([[0.0], [1.0]], days)
+    with pytest.raises(ValueError, match="is a date, which has no Python literal"):
+        gf.export_python(tree)
     labels = np.array(['"""\nimport os', "it's \\", "# b"])[np.arange(300) % 3]
     model = class_model(labels)
     names = ["a", "it's", 'say "b"\n', "d\\"]

@@ -1,13 +1,17 @@
-"""What a picture shows, measured: texts within the figure, boxes apart."""
+"""What a picture shows, measured: texts within the figure, boxes apart; and data to be drawn."""
 
 import itertools
 
 import pytest
+from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 from gpuforest.tools.plot import style
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 matplotlib.use("Agg")
+IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
+SPECIES = IRIS.target_names[IRIS.target]
+LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i in range(64)]
 
 
 def texts(ax):

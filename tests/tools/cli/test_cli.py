@@ -248,19 +248,16 @@ def test_damaged_models_and_other_data_are_refused(data, capsys):
     assert absent in refused(capsys, "predict", "model", "other.csv")
 
 
-def test_a_defect_of_ours_keeps_its_traceback(data, monkeypatch):
-    monkeypatch.setattr("gpuforest.data.frames.load_table", lambda *_, **__: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        main(train())
-
-
-def test_warnings_are_one_line(data, capsys):
+def test_warnings_are_one_line_and_a_defect_of_ours_keeps_its_traceback(data, capsys, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main(train("--n-estimators", "1")) == 0
     err = capsys.readouterr().err
     assert err.startswith("gpuforest: warning: Some inputs do not have OOB scores")
     assert err.count("\n") == 1
+    monkeypatch.setattr("gpuforest.data.frames.load_table", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(train())
 
 
 def test_version_and_every_parameter_as_an_option(capsys):
@@ -277,7 +274,7 @@ def test_version_and_every_parameter_as_an_option(capsys):
             assert f"--{name.replace('_', '-')}" in text
 
 
-def test_interrupt_is_quiet_and_leaves_no_file(data):
+def test_interrupts_are_quiet_leave_no_file_and_are_swallowed_by_no_import(data):
     process = subprocess.Popen(
         [*COMMAND, *train("--n-estimators", "1000000", "--backend", "numpy")],
         stderr=subprocess.PIPE,
@@ -288,9 +285,6 @@ def test_interrupt_is_quiet_and_leaves_no_file(data):
     assert process.communicate(timeout=60)[1] == "gpuforest: interrupted\n"
     assert process.returncode == 130
     assert [p.name for p in data.iterdir()] == ["data.csv"]
-
-
-def test_an_import_swallows_no_interrupt():
     # shells start what runs in the background with interrupts ignored
     signal.signal(signal.SIGINT, signal.default_int_handler)
     imports = interrupt_after()

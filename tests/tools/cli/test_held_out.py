@@ -48,8 +48,6 @@ def evaluated(capsys, path, *arguments):
     [("--target", "kind"), ("--target", "weeks", "--event", "died", "--groups", "family")],
 )
 def test_the_score_of_the_rows_held_out_is_that_of_train(rows, capsys, name, options):
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     line = (*TRAIN[:2], *options, *TRAIN[4:], *SPLIT, "--test-out", name)
     said = told(capsys, *line)
     known, err = evaluated(capsys, name)

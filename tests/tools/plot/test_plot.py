@@ -8,11 +8,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import check_readable, overlaps, ticks_outside
+from drawn import DIABETES, DIGITS, IRIS, LONG, SPECIES, check_readable, overlaps, ticks_outside
 from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 from paths import ROOT
-from sklearn.datasets import load_diabetes, load_digits, load_iris
 from sklearn.utils import Bunch
 
 import gpuforest as gf
@@ -23,11 +22,8 @@ try:
     import polars as pl
 except ImportError:
     pl = None
-IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
-SPECIES = IRIS.target_names[IRIS.target]
 PETALS = IRIS.data[:, 2:]
 DOCS = ROOT / "docs"
-LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i in range(64)]
 
 
 @pytest.fixture(scope="module")

@@ -5,19 +5,14 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import check_readable, overlaps, texts
+from drawn import DIABETES, DIGITS, IRIS, LONG, SPECIES, check_readable, overlaps, texts
 from matplotlib import pyplot
 from matplotlib.patches import FancyBboxPatch
-from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 import gpuforest as gf
 from gpuforest.export.graphviz import Drawing
 from gpuforest.plot import plot_tree
 from gpuforest.tools.plot import style
-
-IRIS, DIGITS, DIABETES = load_iris(), load_digits(), load_diabetes()
-SPECIES = IRIS.target_names[IRIS.target]
-LONG = [f"a rather long name of a feature in $ and in $ again, number {i}" for i in range(64)]
 
 
 @pytest.fixture(scope="module")

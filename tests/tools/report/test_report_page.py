@@ -147,15 +147,12 @@ def test_hostile_names_are_text_and_the_page_loads_nothing(hostile):
     assert not any("src" in attributes for _, attributes in page.elements)
 
 
-def test_a_file_is_the_same_text(tmp_path):
+def test_a_file_is_the_same_text_and_a_fit_says_more_than_it(tmp_path):
     model = fitted("DecisionTreeClassifier")
     assert model.report(X, CLASSES, path=tmp_path / "a.html") is None
     assert (tmp_path / "a.html").read_text("utf-8") == model.report(X, CLASSES)
     with pytest.raises(OSError, match="nowhere"):
         model.report(path=tmp_path / "nowhere" / "a.html")
-
-
-def test_a_fit_says_more_than_a_file(tmp_path):
     model = fitted("RandomForestClassifier", oob_score=True, n_estimators=30, max_depth=3)
     here = Page(model.report())
     model.save(tmp_path / "model")
