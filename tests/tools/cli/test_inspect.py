@@ -98,27 +98,17 @@ def test_json_is_the_model(forest, capsys):
     depths = tree_depths(forest.forest_)
     importances = dict(zip(NAMES, forest.feature_importances_.tolist(), strict=True))
     assert list(found["importances"].values()) == sorted(importances.values(), reverse=True)
+    settings = {"n_estimators": 25, "max_depth": 5, "oob_score": True, "random_state": 9}
+    n_nodes = forest.forest_.n_nodes
     assert found == {
-        "file": "model",
-        "bytes": Path("model").stat().st_size,
-        "estimator": "RandomForestClassifier",
-        "seed": 9,
-        "task": "classification",
-        "outputs": 1,
-        "features": 4,
-        "categories": {},
-        "classes": ["high", "low", "mid"],
-        "trees": 25,
-        "nodes": forest.forest_.n_nodes,
-        "leaves": (forest.forest_.n_nodes + 25) // 2,
-        "depth": depths.max(),
-        "min_depth": depths.min(),
-        "mean_depth": depths.mean(),
-        "score": "accuracy",
-        "oob_score": forest.oob_score_,
-        "importances": importances,
-        "settings": {"n_estimators": 25, "max_depth": 5, "oob_score": True, "random_state": 9},
-    }
+        "file": "model", "bytes": Path("model").stat().st_size, "seed": 9,
+        "estimator": "RandomForestClassifier", "task": "classification", "outputs": 1,
+        "features": 4, "categories": {}, "classes": ["high", "low", "mid"],
+        "trees": 25, "nodes": n_nodes, "leaves": (n_nodes + 25) // 2,
+        "depth": depths.max(), "min_depth": depths.min(), "mean_depth": depths.mean(),
+        "score": "accuracy", "oob_score": forest.oob_score_,
+        "importances": importances, "settings": settings,
+    }  # fmt: skip
 
 
 def test_summary_reads_well(forest, capsys):
