@@ -197,7 +197,6 @@ def test_categories_are_found_and_labels_of_strings_predicted_on_the_host(device
     found = model.predict(device.put(X))
     assert isinstance(found, device.type)
     assert np.array_equal(device.get(found), reference.predict(X))
-    X, y = data(gf.DecisionTreeClassifier)
     names = np.where(y > 0, "yes", "no")
     model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
     found = model.predict(device.put(X))

@@ -32,7 +32,6 @@ def test_the_dense_definition_also_out_of_bag(forest, monkeypatch, at_once):
     assert (found.data > 0).all()
     assert np.array_equal(found.toarray(), dense(forest, X, X))
     assert np.array_equal(forest.proximity(X[:7], X[5:]).toarray(), dense(forest, X[:7], X[5:]))
-    monkeypatch.setattr(proximities, "PAIRS_AT_ONCE", at_once)
     out = np.ones((90, 15), bool)
     for t, bag in enumerate(forest.estimators_samples_):
         out[bag, t] = False

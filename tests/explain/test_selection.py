@@ -72,7 +72,6 @@ def test_candidates_lie_between_alphas_and_the_tree_is_that_of_its_own(criterion
         small = kind(criterion=criterion, random_state=0, ccp_alpha=alpha).fit(X, y)
         assert small.get_n_leaves() == n_leaves
     assert model.get_n_leaves() == curve.n_leaves[curve.ccp_alphas == model.ccp_alpha_]
-    kind, X, y = TASKS[criterion]
     params = {"criterion": criterion, "random_state": 0, "backend": backend, "ccp_cv": 5}
     chosen = kind(ccp_alpha="cv", ccp_rule="one_se", **params).fit(X, y)
     given = kind(ccp_alpha=chosen.ccp_alpha_, **params).fit(X, y)

@@ -95,7 +95,6 @@ def test_risks_take_little_of_a_fit_also_by_many_causes(monkeypatch):
     model = gf.RandomSurvivalForest(200, criterion="logrank", random_state=0, n_jobs=1)
     pairs = [seconds(model, X, y, monkeypatch) for _ in range(5)]
     assert min(after / whole for whole, after in pairs) < 0.4
-    pytest.importorskip("numba", reason="no numba here")
     model = gf.RandomSurvivalForest(20, max_depth=6, random_state=0, n_jobs=1)
     few, many = table(4000, 2), table(4000, 100)
     pairs = [[seconds(model, *rows, monkeypatch)[1] for rows in (few, many)] for _ in range(5)]

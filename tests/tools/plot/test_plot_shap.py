@@ -90,7 +90,6 @@ def test_summary_and_bars(numbers):
         assert np.array_equal(points.get_array(), shades(X[:, f]))
     assert ax.get_xlabel() == "SHAP value: what a feature adds to the prediction"
     check_readable(ax)
-    model, X = numbers
     background = X[:7]
     values = model.shap_values(X, background=background)
     for ax in (
@@ -100,7 +99,6 @@ def test_summary_and_bars(numbers):
         size = np.sort(np.abs(values).mean(axis=0))[::-1]
         assert [bar.get_width() for bar in ax.patches] == size.tolist()
         check_readable(ax)
-    model, X = numbers
     assert len(plot.plot_shap_waterfall(model, X, top=11).patches) == 12
     assert len(plot.plot_shap_waterfall(model, X, top=None).patches) == 12
 
@@ -140,7 +138,6 @@ def test_names_categories_and_missing_values(classes):
         plot.plot_shap_dependence(model, X, 3),
     ):
         check_readable(drawn)
-    model, X = classes
     ax = plot.plot_shap_dependence(model, X, "x", color_by=None)
     [points] = ax.collections
     holes, x = X["x"].isna().to_numpy(), points.get_offsets()[:, 0]
