@@ -165,18 +165,6 @@ def test_names_beside_those_of_the_language_and_options_that_change_sums(tmp_pat
         assert not is_free(name)
 
 
-@pytest.mark.parametrize("kind", ["forest", "chains", "boosted"])
-def test_codes_are_places_among_the_categories(kind):
-    fitted, frame = exported.categorical(kind), exported.unseen_frame()
-    codes = gf.category_codes(fitted, frame)
-    known = fitted.forest_.edges.categories
-    for f, categories in known.items():
-        lookup = {category: i for i, category in enumerate(categories)}
-        for value, code in zip(frame.iloc[:, f], codes[:, f], strict=True):
-            is_missing = value is None or value != value
-            assert np.isnan(code) if is_missing else code == lookup.get(value, len(categories))
-
-
 def test_codes_of_what_has_none_and_labels_that_are_no_text():
     rows = gf.category_codes(exported.model("strings"), exported.X)
     assert np.array_equal(rows, exported.X, equal_nan=True)
