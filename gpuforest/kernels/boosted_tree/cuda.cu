@@ -126,7 +126,6 @@ extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
 fill(Codes codes, TreeRows rows, TreeTable table, i64 group) {
   DYNAMIC_SHARED(bytes);
   __shared__ int2 own[FILL_FEATURES];
-  __shared__ u32 counts[HISTOGRAM_THREADS / 32];
   i64 k = blockIdx.z;
   const TreeState& s = table.states[k];
   const bool* known = table.tried + (3 * k + 2) * codes.F;
@@ -144,8 +143,7 @@ fill(Codes codes, TreeRows rows, TreeTable table, i64 group) {
     for (i64 f = blockIdx.y * group; f < codes.F; f += gridDim.y * group) {
       int size = (int)(f + group < codes.F ? group : codes.F - f);
       i64* hist = cells_of(table, codes, k, which ? s.second_slot : s.first_slot, f);
-      fill_part(codes, stats, order, first_row, end, known, f, size, own, counts, (u32*)bytes,
-                hist);
+      fill_part(codes, stats, order, first_row, end, known, f, size, own, (u32*)bytes, hist);
     }
   }
 }

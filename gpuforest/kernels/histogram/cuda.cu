@@ -1,15 +1,11 @@
 // Histograms on the device. The specification is numpy.py beside this file.
-#include "shared/cuda.cuh"
+#include "shared/fill.cuh"
 #include "shared/slots.cuh"
 #include "shared/targets.cuh"
-#include "generated/Codes.cuh"
 #include "generated/Histograms.cuh"
 #include "generated/Kept.cuh"
 
-// Rows that a thread takes at once, and features of each: so many codes are read before any is
-// added, because a read of memory takes far longer than an addition.
-#define ROWS 2
-#define FEATURES 4
+#define ROWS 2  // that a thread takes at once
 
 #ifndef PAD  // benchmarks set 0
 #define PAD 1
@@ -58,6 +54,7 @@ struct Bin {
 
 // Rows that a thread adds together. Beyond the tile's end they add nothing.
 struct Rows {
+  static const int COUNT = ROWS;
   i32 row[ROWS];
   SUM first[ROWS];  // the class, or the first moment, weighted
   i32 weight[ROWS];
@@ -75,8 +72,7 @@ struct Rows {
     }
   }
 
-  // Adds 2. the rows' weights, or weights and moments, and 3. counts, to the bins of N features
-  // that begin at the words `at`.
+  // Adds 2. the rows' weights, or weights and moments, and 3. counts.
   template <int N>
   __device__ __forceinline__ void add(u32* cells, const int (&at)[ROWS * N], const Targets& y,
                                       const Bin& bin) const {
@@ -89,13 +85,8 @@ struct Rows {
     for (int q = 0; q < ROWS; q++) value[q] = first[q];
 #pragma unroll 1
     for (int m = 0; m < bin.C - 1; m++) {
-      u32 high[ROWS * N];
-#pragma unroll
-      for (int i = 0; i < ROWS * N; i++)
-        high[i] = add_low(cells + at[i] + 1 + 2 * m, value[i / N]);
-#pragma unroll
-      for (int i = 0; i < ROWS * N; i++)
-        atomicAdd(cells + at[i] + 2 + 2 * m, high[i]);
+      add_sums<ROWS * N>(cells + 1 + 2 * m, [&](int i) { return at[i]; },
+                         [&](int i) { return value[i / N]; });
 #pragma unroll
       for (int q = 0; q < ROWS && m + 2 < bin.C; q++)  // not target_of, to save registers
         value[q] = weight[q] * y.at[row[q] * (y.C - 1) + m + 1];
@@ -107,60 +98,13 @@ struct Rows {
   }
 };
 
-// Adds rows to the histograms in shared memory of N features, whose numbers and first words `own`
-// holds: those from position j on; after position n - 1 comes 0.
-template <int N>
-__device__ __forceinline__ void add_features(const Codes& codes, const Targets& y,
-                                             Rows& rows, const int2* own, int j, int n,
-                                             u32* cells, const Bin& bin) {
-  int at[ROWS * N], stride = (int)codes.stride;
-#pragma unroll
-  for (int u = 0; u < N; u++) {
-    int which = j + u < n ? j + u : j + u - n;
-    int2 one = own[which];
-    // 1. each row's bin
-#pragma unroll
-    for (int q = 0; q < ROWS; q++) {
-      CODE code = codes.at[(i64)rows.row[q] * stride + one.x];
-      at[q * N + u] = one.y + code * bin.words;
-#if KEPT
-      rows.codes[q] |= (u64)code << 8 * which;
-#endif
-    }
-  }
-  rows.add<N>(cells, at, y, bin);
-}
-
-// Lists which of n features are tried, -1: not: their numbers, and the words where their
-// histograms of `width` words begin. The block calls it, and gets how many they are.
-__device__ __forceinline__ int list_features(const i32* features, int n, int width, int2* own) {
-  __shared__ u32 used[2];
-  int f = threadIdx.x < n ? features[threadIdx.x] : -1;
-  u32 mine = __ballot_sync(ALL_LANES, f >= 0);
-  __syncthreads();
-  if (threadIdx.x < 64 && lane() == 0) used[warp()] = mine;
-  __syncthreads();
-  int at = __popc(mine & lanes_below()) + (warp() ? __popc(used[0]) : 0);
-  if (f >= 0) own[at] = make_int2(f, threadIdx.x * width);
-  return __popc(used[0]) + __popc(used[1]);
-}
-
 // Adds a tile's rows to the histograms of n features in shared memory.
 __device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, const Frontier& slots,
                                          const Tile& tile, const int2* own, int n, u32* cells,
                                          const Bin& bin, const Kept& kept) {
-  // neighbouring lanes begin with different features, so they meet in fewer cells
-  int begin = lane() % n;
   for (i64 i = tile.low + threadIdx.x; i < tile.high; i += ROWS * blockDim.x) {
     Rows rows(y, slots, i, tile.high);
-    int c = begin, end = begin + n;
-    for (; c + FEATURES <= end; c += FEATURES)
-      add_features<FEATURES>(codes, y, rows, own, c, n, cells, bin);
-    if (c + 2 <= end) {
-      add_features<2>(codes, y, rows, own, c, n, cells, bin);
-      c += 2;
-    }
-    for (; c < end; c++) add_features<1>(codes, y, rows, own, c, n, cells, bin);
+    add_rows(codes, rows, own, n, bin.words, cells, y, bin);
 #if KEPT
 #pragma unroll
     for (int q = 0; q < ROWS; q++) {
@@ -188,7 +132,7 @@ histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* featur
       Tile tile = tile_of(slots, tiles, in_order(tiles, p));
       i64 at = tile.slot * k + first;
       int size = (int)(first + group < k ? group : k - first);
-      int n = list_features(features + at, size, width, own);
+      int n = list_features(threadIdx.x < size ? features[at + threadIdx.x] : -1, width, own);
       if (!n) continue;  // this slot has no more features to try
       for (int i = 4 * threadIdx.x; i < size * width; i += 4 * blockDim.x)
         *(uint4*)(cells + i) = make_uint4(0, 0, 0, 0);
