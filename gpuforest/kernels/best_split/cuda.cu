@@ -27,11 +27,6 @@ struct Bins {
   __device__ Item at(int i) const { return {hist + (i64)i * channels}; }
   __device__ int rows(int i) const { return (int)at(i).cell[C]; }
   __device__ int code(int i) const { return i; }
-  __device__ bool holds_rows(int i) const {
-    SUM weight = 0;
-    for (int c = 0; c < (LABELS ? C : 1); c++) weight += at(i).cell[c];
-    return weight > 0;
-  }
   __device__ int after(int i, int n) const { return bin_after(*this, i, n); }
 };
 
@@ -52,8 +47,7 @@ best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,
          const i32* all_bins, const i64* table, double* score, i32* found) {
   DYNAMIC_SHARED(bytes);
   i64 B = hist.B, C = hist.C, warps = thread_count() >> 5;
-  i64 *so_far = (i64*)bytes + warp() * CUT_SUMS * C, *missing = so_far + C;
-  int last = (int)B - 1;
+  i64* scratch = (i64*)bytes + warp() * CUT_SUMS * C;
   for (i64 p = thread_number() >> 5; p < hist.S * hist.k; p += warps) {
     i64 s = p / hist.k;
     int f = features[p];
@@ -62,32 +56,17 @@ best_cut(Histograms hist, const i32* features, Frontier slots, Rules rules,
       continue;
     }
     Bins bins = {hist.cells + p * B * hist.channels, (int)hist.channels, (int)C};
-    int n_bins = min(all_bins[f], last);  // those that may hold rows, but for missing values
     // 1. which bins hold rows; the feature varies if at least two do
     int occupied = 0, where = 0;
     for (int b = 0; b < B && occupied < 2; b += 32)
-      occupied += __popc(__ballot_sync(ALL_LANES, b + lane() < B && bins.holds_rows(b + lane())));
-    Cut cut = {MINUS_INFINITY, -1, false, false};
-    if (occupied > 1) {
-      for (int c = lane(); c < C; c += 32) missing[c] = bins.at(last).channel(c);
-      __syncwarp();
-      int rows_missing = rules.min_rows_leaf > 1 ? bins.rows(last) : 0;
-      Node node = {(int)C, (int)slots.n_rows[s], slots.sums + s * C, bins.holds_rows(last),
-                   rows_missing, missing, so_far};
-      Limits limits = limits_of(rules, slots, s, f);
-      Draw draw = {false, false, 0};
-      int low = SPECIAL && rules.random ? bins.after(-1, n_bins) : -1;
-      if (low >= 0) draw.between(slots.key[s], f, low, last_bin(bins, n_bins), node.some_missing);
-      cut = best_cut_of<1>(bins, n_bins, node, limits, draw, table);
-      if (cut.item >= 0)
-        where = (draw.random && bins.after(draw.code, n_bins) >= 0
-                     ? draw.code
-                     : middle_of_gap(bins, n_bins, cut.item, all_bins[f])) |
-                missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
-      __syncwarp();
-    }
+      occupied += __popc(__ballot_sync(ALL_LANES, b + lane() < B && holds_rows(bins, b + lane())));
+    double highest = MINUS_INFINITY;
+    if (occupied > 1)
+      highest = cut_bins<1>(bins, (int)B - 1, f, all_bins[f], (int)slots.n_rows[s],
+                            slots.sums + s * C, slots.key[s], SPECIAL && rules.random,
+                            limits_of(rules, slots, s, f), table, scratch, where);
     if (lane() == 0) {
-      score[p] = cut.score;
+      score[p] = highest;
       found[p] = where | (occupied > 1) << FOUND_VARIES;
     }
   }

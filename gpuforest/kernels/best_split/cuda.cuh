@@ -14,12 +14,19 @@
 #include "shared/scoring.cuh"
 #include "generated/Rules.cuh"
 
+template <class Bins>
+__device__ __forceinline__ bool holds_rows(const Bins& bins, int b) {
+  SUM weight = 0;
+  for (int c = 0; c < (LABELS ? bins.C : 1); c++) weight += bins.at(b).channel(c);
+  return weight > 0;
+}
+
 // The next bin above i that holds rows, and the last one, among the first n; -1: none.
 template <class Bins>
 __device__ __forceinline__ int bin_after(const Bins& bins, int i, int n) {
   for (int first = i + 1; first < n; first += 32) {
     int b = first + lane();
-    u32 some = __ballot_sync(ALL_LANES, b < n && bins.holds_rows(b));
+    u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(bins, b));
     if (some) return first + __ffs(some) - 1;
   }
   return -1;
@@ -29,7 +36,7 @@ template <class Bins>
 __device__ __forceinline__ int last_bin(const Bins& bins, int n) {
   for (int first = (n - 1) & ~31; first >= 0; first -= 32) {
     int b = first + lane();
-    u32 some = __ballot_sync(ALL_LANES, b < n && bins.holds_rows(b));
+    u32 some = __ballot_sync(ALL_LANES, b < n && holds_rows(bins, b));
     if (some) return first + 31 - __clz(some);
   }
   return -1;
@@ -217,6 +224,32 @@ __device__ __forceinline__ bool missing_goes_left(const Cut& cut, const Node& no
 }
 
 #define WHERE_MISSING_LEFT 20  // bits above that of the bin, where a cut and its side are one word
+
+// The best cut between the bins of a feature f that has n of them, `last` that of missing values,
+// in a node of these sums and this key; `where` it is. `scratch` i64[2, C] is the warp's: the first
+// are the sums of rows with missing values then.
+template <int EACH, class Bins>
+__device__ __forceinline__ double cut_bins(const Bins& bins, int last, int f, int n, int n_rows,
+                                           const i64* sums, u64 key, bool random,
+                                           const Limits& limits, const i64* table, i64* scratch,
+                                           int& where) {
+  int C = bins.C, n_bins = min(n, last);  // those that may hold rows, but for missing values
+  for (int c = lane(); c < C; c += 32) scratch[c] = bins.at(last).channel(c);
+  __syncwarp();
+  int rows_missing = limits.min_rows > 1 ? bins.rows(last) : 0;
+  Node node = {C, n_rows, sums, holds_rows(bins, last), rows_missing, scratch, scratch + C};
+  Draw draw = {false, false, 0};
+  int low = random ? bins.after(-1, n_bins) : -1;
+  if (low >= 0) draw.between(key, f, low, last_bin(bins, n_bins), node.some_missing);
+  Cut cut = best_cut_of<EACH>(bins, n_bins, node, limits, draw, table);
+  where = missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
+  if (cut.item >= 0)
+    where |= draw.random && bins.after(draw.code, n_bins) >= 0
+                 ? draw.code
+                 : middle_of_gap(bins, n_bins, cut.item, n);
+  __syncwarp();
+  return cut.score;
+}
 
 // The sum of channel c on the left side of a cut.
 template <class Bins>

@@ -174,31 +174,6 @@ __device__ __forceinline__ void fill(const Block& block, const Growth& growth, c
 #define CUT_ITEMS 1
 #endif
 
-// The best cut of a histogram of a feature. A warp calls it; its scratch holds the sums of rows
-// with missing values then.
-__device__ __forceinline__ void cut_histogram(const Growth& growth, const Open& open, u64 key,
-                                              const Cells& cells, int f, const i64* sums,
-                                              i64* scratch, double& score, int& where) {
-  int C = growth.C, last = growth.B - 1, n_bins = min(growth.n_bins[f], last);
-  i64 *missing = scratch + C, *so_far = missing + C;
-  for (int c = lane(); c < C; c += 32) missing[c] = cells.at(last).channel(c);
-  __syncwarp();
-  int rows_missing = growth.min_rows > 1 ? cells.rows(last) : 0;
-  Node node = {C, open.n, sums, cells.holds_rows(last), rows_missing, missing, so_far};
-  Draw draw = {false, false, 0};
-  int low = random_cuts(growth) ? cells.after(-1, n_bins) : -1;
-  if (low >= 0) draw.between(key, f, low, last_bin(cells, n_bins), node.some_missing);
-  Limits limits = limits_of(growth, open.low, f);
-  Cut cut = best_cut_of<CUT_ITEMS>(cells, n_bins, node, limits, draw, growth.table);
-  score = cut.score;
-  where = missing_goes_left(cut, node) << WHERE_MISSING_LEFT;
-  if (cut.item >= 0)
-    where |= draw.random && cells.after(draw.code, n_bins) >= 0
-                 ? draw.code
-                 : middle_of_gap(cells, n_bins, cut.item, growth.n_bins[f]);
-  __syncwarp();
-}
-
 // The histogram of the table's feature j.
 __device__ __forceinline__ Cells cells_of(const Block& block, const Growth& growth,
                                           const Table& table, const Team& team, int j) {
@@ -229,11 +204,11 @@ __device__ __forceinline__ void best_by_team(const Block& block, const Growth& g
     position = next.y;
     fill(block, growth, team, node, n, table);
     if (team.warp() < n) {
-      double score;
-      int where;
-      cut_histogram(growth, node, table.key[team.first],
-                    cells_of(block, growth, table, team, team.warp()), table.features[warp()],
-                    sums_of(block, growth, team), scratch_of(block, growth), score, where);
+      int f = table.features[warp()], where;
+      double score = cut_bins<CUT_ITEMS>(
+          cells_of(block, growth, table, team, team.warp()), growth.B - 1, f, growth.n_bins[f],
+          node.n, sums_of(block, growth, team), table.key[team.first], random_cuts(growth),
+          limits_of(growth, node.low, f), growth.table, scratch_of(block, growth) + growth.C, where);
       if (lane() == 0) {
         table.score[warp()] = score;
         table.where[warp()] = where;

@@ -84,11 +84,6 @@ struct Cells {
   __device__ Item at(int i) const { return {cells + place(i), size}; }
   __device__ int rows(int i) const { return cells[(LABELS ? C : 2 * C - 1) * size + place(i)]; }
   __device__ int code(int i) const { return i; }
-  __device__ bool holds_rows(int i) const {
-    u32 weight = 0;
-    for (int c = 0; c < (LABELS ? C : 1); c++) weight += cells[c * size + place(i)];
-    return weight > 0;
-  }
   __device__ int after(int i, int n) const { return bin_after(*this, i, n); }
   // Adds a row.
   __device__ __forceinline__ void add(int code, const TARGET* target, i32 w, bool count) const {
