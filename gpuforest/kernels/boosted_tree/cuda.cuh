@@ -88,12 +88,7 @@ struct Best {
 
 // The best of all threads' candidates, which all of them get; `all` is shared, one for each warp.
 __device__ __forceinline__ Best block_best(Best own, Best* all) {
-#pragma unroll
-  for (int d = 16; d > 0; d >>= 1) {
-    double gain = __shfl_xor_sync(ALL_LANES, own.gain, d);
-    i64 at = __shfl_xor_sync(ALL_LANES, own.at, d);
-    own.take(gain, at);
-  }
+  first_highest(own.gain, own.at);
   if (lane() == 0) all[warp()] = own;
   __syncthreads();
   for (int w = 0; w < (int)blockDim.x >> 5; w++) own.take(all[w].gain, all[w].at);

@@ -20,34 +20,52 @@ __device__ __forceinline__ Sums sums_to_here(Sums own, Sums& before, Scratch& sh
   return own;
 }
 
+// A thread's best candidate, and the sums of its left side.
+struct Found {
+  Best best = {0.0, NEVER};
+  Sums left = {0, 0, 0};
+
+  __device__ __forceinline__ void offer(double gain, i64 place, Sums sums) {
+    best.take(gain, place);
+    if (best.at == place) left = sums;
+  }
+};
+
+// The best of all threads' candidates, of which one is the thread's `own`; its gain is 0 if there is
+// none, as that of `out` is then. offer(i, sums) is called with the sums of the first items up to
+// each of n, item(i). The block calls.
+template <class Item, class Offer>
+__device__ __forceinline__ Best scan(i64 n, Item item, Offer offer, const Found& own,
+                                     Scratch& shared, NodeSplit* out) {
+  Sums before = {0, 0, 0};
+  for (i64 first = 0; first < n; first += blockDim.x) {
+    i64 i = first + threadIdx.x;
+    Sums sums = {0, 0, 0};
+    if (i < n) sums = item(i);
+    offer(i, sums_to_here(sums, before, shared));
+  }
+  Best found = block_best(own.best, shared.best);
+  if (!(found.gain > 0.0) && threadIdx.x == 0) out->gain = 0.0;
+  return found;
+}
+
 // Places of cuts: those with missing values right, then those with them left.
 __device__ __forceinline__ void best_cut(const i64* cells, const Whole& node, i64 n_bins, i64 B,
                                          i64 bits, double sign, Scratch& shared, NodeSplit* out) {
-  Sums missing = bin_at(cells, B - 1, bits), before = {0, 0, 0}, kept = {0, 0, 0};
-  Best best = {0.0, NEVER};
-  for (i64 first = 0; first < n_bins; first += blockDim.x) {
-    i64 b = first + threadIdx.x;
-    Sums own = {0, 0, 0};
-    if (b < n_bins) own = bin_at(cells, b, bits);
-    own = sums_to_here(own, before, shared);
+  Sums missing = bin_at(cells, B - 1, bits);
+  Found own;
+  auto item = [&](i64 b) { return bin_at(cells, b, bits); };
+  auto offer = [&](i64 b, Sums sums) {
     // the last cut divides missing values from all others
-    if (b < (missing.n ? n_bins : n_bins - 1)) {
-      best.take(node.gain(own, sign), b);
-      if (best.at == b) kept = own;
-    }
-    if (missing.n && b < n_bins - 1) {
-      best.take(node.gain(own + missing, sign), n_bins + b);
-      if (best.at == n_bins + b) kept = own + missing;
-    }
-  }
-  Best found = block_best(best, shared.best);
-  if (!(found.gain > 0.0)) {
-    if (threadIdx.x == 0) out->gain = 0.0;
-  } else if (best.at == found.at) {
-    bool left = found.at >= n_bins, heavier = missing.n == 0 && 2 * kept.n > node.sums.n;
-    *out = {found.gain, left ? found.at - n_bins : found.at, left || heavier, kept.g, kept.h,
-            kept.n};
-  }
+    if (b < (missing.n ? n_bins : n_bins - 1)) own.offer(node.gain(sums, sign), b, sums);
+    sums = sums + missing;
+    if (missing.n && b < n_bins - 1) own.offer(node.gain(sums, sign), n_bins + b, sums);
+  };
+  Best found = scan(n_bins, item, offer, own, shared, out);
+  if (!(found.gain > 0.0) || own.best.at != found.at) return;
+  bool left = found.at >= n_bins, heavier = missing.n == 0 && 2 * own.left.n > node.sums.n;
+  *out = {found.gain, left ? found.at - n_bins : found.at, left || heavier, own.left.g, own.left.h,
+          own.left.n};
 }
 
 // The categories with enough rows in `used`, and their sums; returns how many there are.
@@ -100,7 +118,8 @@ __device__ __forceinline__ void best_set(const i64* cells, const Whole& node, i6
                                          NodeSplit* out, u64* set, i64 W) {
   double* keys = (double*)bytes;
   i32 *used = (i32*)(keys + B), *order = used + B;
-  Sums total, before = {0, 0, 0}, kept = {0, 0, 0};
+  Sums total;
+  Found own;
   int m = list_categories(cells, node, n_bins, B, bits, shared, keys, used, total);
   __syncthreads();
   for (int i = threadIdx.x; i < m; i += blockDim.x) {
@@ -109,30 +128,19 @@ __device__ __forceinline__ void best_set(const i64* cells, const Whole& node, i6
     order[rank] = used[i];
   }
   __syncthreads();
-  Best best = {0.0, NEVER};
   int half = (m + 1) / 2;
-  for (int first = 0; first < m && m > 1; first += blockDim.x) {
-    int j = first + threadIdx.x, i = m - 2 - j;  // the last i + 1 follow the first j + 1
-    Sums own = {0, 0, 0};
-    if (j < m) own = bin_at(cells, order[j], bits);
-    own = sums_to_here(own, before, shared);
-    if (j < half) {
-      best.take(node.gain(own, 0.0), j);
-      if (best.at == j) kept = own;
-    }
-    if (i >= 0 && i < half) {
-      best.take(node.gain(total - own, 0.0), m + i);
-      if (best.at == m + i) kept = total - own;
-    }
-  }
-  Best found = block_best(best, shared.best);
-  if (!(found.gain > 0.0)) {
-    if (threadIdx.x == 0) out->gain = 0.0;
-    return;
-  }
-  if (best.at == found.at) {
-    *out = {found.gain, SET_BIN, 0, kept.g, kept.h, kept.n};
-    shared.left_n = kept.n;
+  auto item = [&](i64 j) { return bin_at(cells, order[j], bits); };
+  auto offer = [&](i64 j, Sums sums) {
+    i64 i = m - 2 - j;  // the last i + 1 follow the first j + 1
+    if (j < half) own.offer(node.gain(sums, 0.0), j, sums);
+    sums = total - sums;
+    if (i >= 0 && i < half) own.offer(node.gain(sums, 0.0), m + i, sums);
+  };
+  Best found = scan(m > 1 ? m : 0, item, offer, own, shared, out);
+  if (!(found.gain > 0.0)) return;
+  if (own.best.at == found.at) {
+    *out = {found.gain, SET_BIN, 0, own.left.g, own.left.h, own.left.n};
+    shared.left_n = own.left.n;
   }
   __syncthreads();
   bool backwards = found.at >= m;
