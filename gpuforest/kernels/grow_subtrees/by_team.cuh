@@ -31,28 +31,9 @@ struct Team {
     }
   }
 
-  // How many of its threads before this one have the flag, and in `total`, how many have it.
-  // `all_counts` is shared, with an element for each warp of the block.
-  __device__ __forceinline__ int rank(bool flag, u32* all_counts, int& total) const {
-    u32 mine = __ballot_sync(ALL_LANES, flag);
-    u32* counts = all_counts + first;
-    if (lane() == 0) counts[warp()] = __popc(mine);
-    sync();
-    int before = 0;
-    total = 0;
-    for (int w = 0; w < warps; w++) {
-      before += w < warp() ? counts[w] : 0;
-      total += counts[w];
-    }
-    sync();
-    return before + __popc(mine & lanes_below());
-  }
-
-  // Whether a flag is set in any of its threads.
-  __device__ __forceinline__ bool any(bool flag, u32* all_counts) const {
-    int total;
-    rank(flag, all_counts, total);
-    return total > 0;
+  // See `rank_in`; `counts` has an element for each warp of the block.
+  __device__ __forceinline__ int rank(bool flag, u32* counts, int& total) const {
+    return rank_in(flag, counts + first, warp(), warps, [&] { sync(); }, total);
   }
 };
 
@@ -253,23 +234,16 @@ __device__ __noinline__ void split_by_team(const Block& block, const Growth& gro
     return;
   }
   int left = split_rows(block, team, node, table.counts, [&](int position) {
-    int code = block.code(position, best.feature);
-    return goes_left(code, best.bin, best.missing_left, growth.B - 1);
+    return goes_left_at(block, growth, node, best, position);
   });
-  bool left_differ = false, right_differ = false;
-  for (int i = team.thread(); i < node.n; i += team.threads()) {
-    int first = block.order[i < left ? node.low : node.low + left];
-    bool differ = !same_target(block, block.order[node.low + i], first, outputs(growth.C));
-    if (i < left) left_differ = left_differ || differ;
-    else right_differ = right_differ || differ;
-  }
-  left_differ = team.any(left_differ, table.counts);
-  right_differ = team.any(right_differ, table.counts);
+  int n_right = node.n - left;
+  bool left_equal = all_equal(block, team, node.low, left, growth.C, table.counts);
+  bool right_equal = all_equal(block, team, node.low + left, n_right, growth.C, table.counts);
   if (team.warp() == 0) {
     i64* sums = sums_of(block, growth, team);
     int wait = write_children(growth, node, table.key[team.first], best, left, sums,
-                              left_sums_of(block, growth, team), sums + growth.C, !left_differ,
-                              !right_differ);
+                              left_sums_of(block, growth, team), sums + growth.C, left_equal,
+                              right_equal);
     lists.put(block, node, left, wait);
   }
   team.sync();

@@ -27,15 +27,6 @@ __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int
   __syncwarp();
 }
 
-// Whether the targets of n rows are equal.
-__device__ __forceinline__ bool all_equal(const Block& block, int low, int n, int C) {
-  int first = block.order[low];
-  bool equal = true;
-  for (int i = lane(); i < n && equal; i += 32)
-    equal = same_target(block, block.order[low + i], first, outputs(C));
-  return __all_sync(ALL_LANES, equal);
-}
-
 // Writes the keys code << 16 | position of a node's rows in one feature, and counts the missing
 // values. Returns false if all rows have the same code.
 __device__ __forceinline__ bool load_keys(const Block& block, int f, int low, int n, int missing,
@@ -218,20 +209,6 @@ struct Lanes {
   }
 };
 
-// Whether the row at a position goes left.
-__device__ __forceinline__ bool goes_left_at(const Block& block, const Growth& growth,
-                                             const Open& node, const Best& split, int position) {
-  auto set = [&] { return set_of(growth, node); };
-#if SUMS
-  if (n_summed(split.bin) > 0)
-    return sum_goes_left(set(), n_summed(split.bin), split.missing_left,
-                         growth.combining.coordinates, growth.B,
-                         [&](int f) { return block.code(position, f); });
-#endif
-  return goes_left(block.code(position, split.feature), split.bin, split.missing_left,
-                   growth.B - 1, set);
-}
-
 // How a node was split: how many rows go left, and which children wait.
 struct Split {
   int left, wait;
@@ -255,8 +232,8 @@ __device__ __noinline__ Split split_by_warp(const Block& block, const Growth& gr
   });
   i64* left_sums = sums + C;
   sum_rows(block, node.low, left, C, left_sums);
-  bool left_equal = all_equal(block, node.low, left, C);
-  bool right_equal = all_equal(block, node.low + left, node.n - left, C);
+  bool left_equal = all_equal(block, Lanes(), node.low, left, C, nullptr);
+  bool right_equal = all_equal(block, Lanes(), node.low + left, node.n - left, C, nullptr);
   return {left, write_children(growth, node, key, best, left, sums, left_sums, left_sums + C,
                                left_equal, right_equal)};
 }

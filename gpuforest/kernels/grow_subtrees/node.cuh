@@ -164,6 +164,20 @@ __device__ __forceinline__ int write_children(const Growth& growth, const Open& 
   return left_waits * LEFT_WAITS | right_waits * RIGHT_WAITS;
 }
 
+// Whether the row at a position goes left.
+__device__ __forceinline__ bool goes_left_at(const Block& block, const Growth& growth,
+                                             const Open& node, const Best& split, int position) {
+  auto set = [&] { return set_of(growth, node); };
+#if SUMS
+  if (n_summed(split.bin) > 0)
+    return sum_goes_left(set(), n_summed(split.bin), split.missing_left,
+                         growth.combining.coordinates, growth.B,
+                         [&](int f) { return block.code(position, f); });
+#endif
+  return goes_left(block.code(position, split.feature), split.bin, split.missing_left,
+                   growth.B - 1, set);
+}
+
 // Moves a node's left rows before its right rows, both in their order, and returns how many go left.
 // A group of threads calls it: the lanes of a warp, or a team of warps, which counts in `counts`.
 template <class Group, class Goes>
@@ -189,6 +203,18 @@ __device__ __forceinline__ int split_rows(const Block& block, const Group& group
     block.order[low + left + i] = block.keys[low + i];
   group.sync();
   return left;
+}
+
+// Whether the targets of n rows are equal; a group calls it.
+template <class Group>
+__device__ __forceinline__ bool all_equal(const Block& block, const Group& group, int low, int n,
+                                          int C, u32* counts) {
+  int first = block.order[low], total;
+  bool equal = true;
+  for (int i = group.thread(); i < n && equal; i += group.threads())
+    equal = same_target(block, block.order[low + i], first, outputs(C));
+  group.rank(!equal, counts, total);
+  return total == 0;
 }
 
 // Whether the best split is none, or gains too little.

@@ -79,10 +79,11 @@ __device__ __forceinline__ void raise_to(u64* most, u64 own) {
 
 // The highest score of the first `width` lanes, a power of two, and the lowest number `at` of those
 // that have it; lanes from `width` on may get another.
-__device__ __forceinline__ void first_highest(double& score, int& at, int width = 32) {
+template <class T>
+__device__ __forceinline__ void first_highest(double& score, T& at, int width = 32) {
   for (int d = width >> 1; d > 0; d >>= 1) {
     double other = __shfl_xor_sync(ALL_LANES, score, d);
-    int other_at = __shfl_xor_sync(ALL_LANES, at, d);
+    T other_at = __shfl_xor_sync(ALL_LANES, at, d);
     if (other > score || (other == score && other_at < at)) {
       score = other;
       at = other_at;
@@ -90,20 +91,28 @@ __device__ __forceinline__ void first_highest(double& score, int& at, int width 
   }
 }
 
-// How many threads before this one have the flag, and in `total`, how many of the block have it.
-// All threads of the block call it; `counts` is shared, with an element for each warp.
-__device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {
+// How many threads of some warps before this one have the flag, and in `total`, how many have it.
+// All of these threads call it, this one in warp `own` of theirs, and wait for each other by `sync`;
+// `counts` is shared, with an element for each warp.
+template <class Sync>
+__device__ __forceinline__ int rank_in(bool flag, u32* counts, int own, int warps, Sync sync,
+                                       int& total) {
   u32 mine = __ballot_sync(ALL_LANES, flag);
-  if (lane() == 0) counts[warp()] = __popc(mine);
-  __syncthreads();
+  if (lane() == 0) counts[own] = __popc(mine);
+  sync();
   int before = 0;
   total = 0;
-  for (int w = 0; w < (int)blockDim.x >> 5; w++) {
-    before += w < warp() ? counts[w] : 0;
+  for (int w = 0; w < warps; w++) {
+    before += w < own ? counts[w] : 0;
     total += counts[w];
   }
-  __syncthreads();
+  sync();
   return before + __popc(mine & lanes_below());
+}
+
+// The same of all threads of the block.
+__device__ __forceinline__ int block_rank(bool flag, u32* counts, int& total) {
+  return rank_in(flag, counts, warp(), (int)blockDim.x >> 5, [] { __syncthreads(); }, total);
 }
 
 // The first number from `low` on that `holds` is true of, as it is of all above; else `high`.
