@@ -158,7 +158,7 @@ __device__ __forceinline__ void pick(const Codes& codes, const TreeRows& rows,
   if (threadIdx.x == 0) {
     s = table.states[k];
     s.searched = 0;
-    settle(own, s);
+    settle(own.nodes, s);
   }
   __syncthreads();
   i64 first = s.first, second = s.second;
@@ -273,11 +273,7 @@ finish(TreeTable table, TreeRules rules, TreesOut out) {
   Leaf* leaves = leaves_of(out, k);
   u64* sets = (u64*)(leaves + (M + 1) / 2);
   if (threadIdx.x == 0) {
-    TreeState& s = table.states[k];
-    if (s.split >= 0) {  // the last one that was divided
-      i64 left = nodes[s.split].left;
-      nodes[left].other_end = nodes[left + 1].other_begin = s.other_left;
-    }
+    settle(nodes, table.states[k]);
     number_nodes(nodes, n);
     to[0] = (u64)n;
     to[1] = (u64)__double_as_longlong(rules.scale->unit);

@@ -28,10 +28,10 @@ __device__ __forceinline__ void give_slot(const Own& own, TreeState& s, i64 slot
 }
 
 // The node that was divided last is done: its children's others are known.
-__device__ __forceinline__ void settle(const Own& own, TreeState& s) {
+__device__ __forceinline__ void settle(TreeNode* nodes, TreeState& s) {
   if (s.split < 0) return;
-  i64 left = own.nodes[s.split].left;
-  own.nodes[left].other_end = own.nodes[left + 1].other_begin = s.other_left;
+  i64 left = nodes[s.split].left;
+  nodes[left].other_end = nodes[left + 1].other_begin = s.other_left;
   s.split = -1;
 }
 

@@ -3,6 +3,17 @@
 #include "project/oblique.cuh"
 #include "sets/cuda.cuh"
 
+// Writes the sums of each channel of n items, item(i), to `sums`.
+template <class Item>
+__device__ __forceinline__ void sum_channels(int n, int C, i64* sums, Item item) {
+  for (int c = 0; c < C; c++) {
+    i64 sum = 0;
+    for (int i = lane(); i < n; i += 32) sum += item(i).channel(c);
+    sum = warp_sum(sum);
+    if (lane() == 0) sums[c] = sum;
+  }
+}
+
 // Writes the channel sums of a node's rows to `sums`.
 __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int C, i64* sums) {
 #if LABELS
@@ -14,15 +25,8 @@ __device__ __forceinline__ void sum_rows(const Block& block, int low, int n, int
     atomicAdd((u32*)&sums[block.target[position]], (u32)block.weight[position]);
   }
 #else
-  for (int c = 0; c < C; c++) {
-    i64 sum = 0;
-    for (int i = lane(); i < n; i += 32) {
-      int position = block.order[low + i];
-      sum += added(block.target + position * (C - 1), block.weight[position], c);
-    }
-    sum = warp_sum(sum);
-    if (lane() == 0) sums[c] = sum;
-  }
+  SortedRows rows = {block, nullptr, C - 1};
+  sum_channels(n, C, sums, [&](int i) { return rows.row(block.order[low + i]); });
 #endif
   __syncwarp();
 }
@@ -46,18 +50,6 @@ __device__ __forceinline__ bool load_keys(const Block& block, int f, int low, in
   }
   __syncwarp();
   return __any_sync(ALL_LANES, varies);
-}
-
-// The channel sums of the sorted rows first .. n - 1, those with missing values.
-__device__ __forceinline__ void sum_missing(const SortedRows& rows, int first, int n, int C,
-                                            i64* missing) {
-  for (int c = 0; c < C; c++) {
-    i64 sum = 0;
-    for (int i = first + lane(); i < n; i += 32) sum += rows.at(i).channel(c);
-    sum = warp_sum(sum);
-    if (lane() == 0) missing[c] = sum;
-  }
-  __syncwarp();
 }
 
 // Sorts a node's keys by counting codes, or by comparisons if a count for each code takes too much
@@ -137,7 +129,9 @@ __device__ __forceinline__ Best column_cut(const Block& block, const Growth& gro
   int present = n - n_missing;
   Node node = {C, n, sums, n_missing > 0, n_missing, sums + C, sums + 2 * C};
   SortedRows rows = {block, block.keys + open.low, outputs(C)};
-  if (n_missing) sum_missing(rows, present, n, C, node.missing);
+  if (n_missing)
+    sum_channels(n_missing, C, node.missing, [&](int i) { return rows.at(present + i); });
+  __syncwarp();
   Draw draw = {false, false, 0};
   if (random_cuts(growth) && present)
     draw.between(key, column.number, rows.code(0), rows.code(present - 1), n_missing > 0);

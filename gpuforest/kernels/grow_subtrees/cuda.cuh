@@ -113,10 +113,10 @@ struct SortedRows {
     i64 w;
     __device__ SUM channel(int c) const { return added(target, (SUM)w, c); }
   };
-  __device__ Item at(int i) const {
-    int position = (u16)keys[i];
+  __device__ Item row(int position) const {
     return {block.target + position * K, block.weight[position]};
   }
+  __device__ Item at(int i) const { return row((u16)keys[i]); }
   __device__ int code(int i) const { return keys[i] >> 16; }
   __device__ int rows(int i) const { return 1; }
   __device__ int after(int i, int n) const { return i + 1 < n ? code(i + 1) : -1; }

@@ -52,8 +52,7 @@ struct Runs {
     int last = g < m ? end(g) : 0;
     if (g < m)
       for (int i = begin[g] + (lane() & (width - 1)); i < last; i += width) sum += value(i);
-    for (int d = width >> 1; d > 0; d >>= 1) sum += __shfl_xor_sync(ALL_LANES, sum, d);
-    return sum;
+    return warp_sum(sum, width);
   }
   __device__ __forceinline__ i64 weight(int g) const {
     return sum(g, [&](int i) { return rows.at(i).w; });

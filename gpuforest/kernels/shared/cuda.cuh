@@ -55,9 +55,10 @@ __device__ __forceinline__ T sum_to_here(T x, int width = 32) {
   return x;
 }
 
+// The sum over each group of `width` lanes, a power of two; all of them get it.
 template <class T>
-__device__ __forceinline__ T warp_sum(T x) {
-  for (int d = 16; d > 0; d >>= 1) x += __shfl_xor_sync(ALL_LANES, x, d);
+__device__ __forceinline__ T warp_sum(T x, int width = 32) {
+  for (int d = width >> 1; d > 0; d >>= 1) x += __shfl_xor_sync(ALL_LANES, x, d);
   return x;
 }
 
