@@ -27,7 +27,7 @@ __device__ __forceinline__ void fill_part(const Codes& codes, const i64* stats, 
                                           int size, int2* own, u32* cells, i64* hist) {
   int words = (int)codes.B * WORDS, width = 2 * words + PAD;
   bool is_known = threadIdx.x < size && known[first + threadIdx.x];
-  int n = list_features(is_known ? (int)first + threadIdx.x : -1, width, own);
+  int n = list_features(is_known ? (int)(first + threadIdx.x) : -1, width, own);
   if (!n) return;
   for (int i = threadIdx.x; i < size * width; i += blockDim.x) cells[i] = 0;
   __syncthreads();
