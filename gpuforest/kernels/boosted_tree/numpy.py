@@ -20,6 +20,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import array_api_compat.numpy as xp
 import numpy as np
 
 from gpuforest.common import dtypes, hashing
@@ -28,10 +29,13 @@ from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.records import GrownTree, NodeSplit, TreeRules
+from gpuforest.kernels.sets.order import packed
+from gpuforest.kernels.shared.numpy import goes_left
+from gpuforest.kernels.shared.records import Split
 
 Sums = tuple[int, int, int]  # of gradients and hessians, and the number of rows
-Candidate = tuple[NodeSplit, np.ndarray]  # with the codes that go left, of a categorical feature
-NO_CODES = np.zeros(0, np.int64)
+Candidate = tuple[NodeSplit, np.ndarray]  # with the codes of a category that go left
+NO_CODES = np.zeros(0, bool)
 NO_SPLIT = NodeSplit(0.0, 0, 0, 0, 0, 0, -1)
 
 
@@ -48,7 +52,7 @@ class Node:
     high: float
     groups: np.ndarray
     split: NodeSplit = NO_SPLIT
-    codes: np.ndarray = field(default_factory=lambda: NO_CODES)
+    set: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     children: tuple[Node, ...] = ()
 
 
@@ -77,7 +81,7 @@ def grow_tree(
             find_split(matrix, stats, rules, child)
             open_nodes.append(child)
         n_leaves += 1
-    return in_order(root, rules, rows, matrix.edges.set_words)
+    return in_order(root, rules, rows)
 
 
 def unpacked(words: np.ndarray, rules: TreeRules) -> Sums:
@@ -131,7 +135,7 @@ def find_split(matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, node: 
         candidates = sets if edges.kinds[f] == dtypes.CATEGORICAL else cuts
         for split, codes in candidates(bins, f, int(edges.n_bins[f]), node, rules):
             if split.gain > node.split.gain:
-                node.split, node.codes = split, codes
+                node.split, node.set = split, packed(xp, codes[None], -(-len(codes) // 64))[0]
 
 
 def plus(a: Sums, b: Sums, sign: int = 1) -> Sums:
@@ -180,25 +184,20 @@ def sets(
         for i in range((len(used) + 1) // 2 if len(used) > 1 else 0):
             left = plus(left, bins[order[i]])
             gain = gain_of(left, node, rules, 0)
-            codes = np.array(order[: i + 1])
-            side = missing in codes
+            side, codes = missing in order[: i + 1], np.isin(np.arange(n_bins), order[: i + 1])
             if not bins[missing][2]:
                 side = 2 * left[2] > node.sums[2]
-            if side and not bins[n_bins - 1][2]:  # of unknown values, which count as missing
-                codes = np.append(codes, n_bins - 1)
-            yield NodeSplit(gain, SET_BIN, side, *left, f), codes[codes != missing]
+            if not bins[n_bins - 1][2]:  # unknown values, which count as missing
+                codes[n_bins - 1] = side
+            yield NodeSplit(gain, SET_BIN, side, *left, f), codes
 
 
 def divide(matrix: BinnedMatrix, rules: TreeRules, node: Node) -> None:
     """Make the two children of a node."""
-    split, missing = node.split, matrix.edges.missing_code
-
-    def goes_left(rows: np.ndarray) -> np.ndarray:
-        codes = matrix.codes[rows, split.feature]
-        inside = np.isin(codes, node.codes) if split.bin == SET_BIN else codes <= split.bin
-        return np.where(codes == missing, bool(split.missing_left), inside)
-
-    left, other = goes_left(node.rows), goes_left(node.others)
+    split, missing, first = node.split, matrix.edges.missing_code, np.int64(0)
+    sides = Split(None, None, split.bin, bool(split.missing_left), None)
+    codes = (matrix.codes[rows, split.feature] for rows in (node.rows, node.others))
+    left, other = (goes_left(xp, some, sides, missing, node.set, first) for some in codes)
     left_sums = split.g, split.h, split.n
     right_sums = plus(node.sums, left_sums, -1)
     bounds = [(node.low, node.high)] * 2
@@ -207,17 +206,17 @@ def divide(matrix: BinnedMatrix, rules: TreeRules, node: Node) -> None:
         middle = (ends[0] + ends[1]) * 0.5
         bounds = [(node.low, middle), (middle, node.high)][::sign]
     groups = node.groups & rules.groups[:, split.feature] if len(rules.groups) else node.groups
-    sides = (left, other, left_sums), (~left, ~other, right_sums)
+    both = (left, other, left_sums), (~left, ~other, right_sums)
     node.children = tuple(
         Node(
             node.rows[inside], node.others[other], sums, node.depth + 1,
             hashing.hash_at(node.key, side), *bounds[side], groups,
         )
-        for side, (inside, other, sums) in enumerate(sides)
+        for side, (inside, other, sums) in enumerate(both)
     )  # fmt: skip
 
 
-def in_order(root: Node, rules: TreeRules, rows: np.ndarray, set_words: np.ndarray) -> GrownTree:
+def in_order(root: Node, rules: TreeRules, rows: np.ndarray) -> GrownTree:
     """The tree in the order of nodes.py."""
     words: dict[int, int] = {}
     sets: dict[int, np.ndarray] = {}
@@ -234,10 +233,7 @@ def in_order(root: Node, rules: TreeRules, rows: np.ndarray, set_words: np.ndarr
         word = pack_splits(np, *(np.array([value]) for value in fields))
         words[number] = int(word[0]) + (n_nodes << CHILD_SHIFT)
         if split.bin == SET_BIN:
-            bits = np.zeros(set_words[split.feature], np.uint64)
-            for code in node.codes:
-                bits[code >> 6] |= np.uint64(1) << np.uint64(code & 63)
-            sets[number] = bits
+            sets[number] = node.set
         left, right = node.children
         stack += [(n_nodes + 1, right), (n_nodes, left)]
         n_nodes += 2
