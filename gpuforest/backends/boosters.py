@@ -300,7 +300,8 @@ class NumbaBooster(NumpyBooster):
         P = int(max(2, min(b.n_leaves + 1, memory // (8 * cells))))
         table = TreeTable.new(
             np.empty, M=M, P=P, W=W, F=edges.n_features, C=cells, G=len(b.groups), parts=parts,
-            threads=parts, BLOCK=records.BLOCK * words, N=N, **{"B + 1": edges.n_codes + 1},
+            threads=parts, BLOCK=max(records.BLOCK, edges.n_codes) * words, N=N,
+            **{"B + 1": edges.n_codes + 1},
         )  # fmt: skip
         nodes, sets = np.empty(M, np.uint64), np.empty(b.n_leaves * W, np.uint64)
         return table, GrownTree(nodes, sets, np.empty(b.n_leaves, dtype_of(records.Leaf))), {}

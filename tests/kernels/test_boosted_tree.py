@@ -16,6 +16,7 @@ from gpuforest.backends import boosters
 from gpuforest.backends.boosters import NumbaBooster, NumpyBooster, columns_of
 from gpuforest.backends.numba import NumbaBackend
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.core import nodes
 from gpuforest.core.bins import BinEdges, BinnedMatrix
 from gpuforest.kernels.boosted_tree.records import GrownTree, TreeRules
@@ -55,6 +56,18 @@ def grow(kind: type[NumpyBooster], *problem: Any, key: int = 7) -> tuple[GrownTr
     booster.grow_trees([key])
     booster.close()
     return booster.trees[0], booster.rows[0]
+
+
+def test_more_categories_than_a_block_has_rows() -> None:
+    """The first half of 2,400 categories has negative gradients, so these go left."""
+    codes = np.repeat(np.arange(2400), 10).astype(np.uint16)[:, None]
+    g = np.where(codes[:, 0] < 1200, -1, 1)
+    edges, rules = edges_of([2401], [CATEGORICAL]), rules_of(1, 16, max_leaves=2)
+    problem = codes, edges, stats_of(g, np.ones_like(g), 16), rules
+    for kind in (NumpyBooster, NumbaBooster):
+        tree, rows = grow(kind, *problem)
+        assert tree.leaves["value"].tolist() == [1.0, -1.0]
+        assert rows.tolist() == list(range(24_000))
 
 
 @pytest.mark.parametrize("kind", [NumpyBooster, NumbaBooster])

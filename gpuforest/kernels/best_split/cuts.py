@@ -187,11 +187,10 @@ def compact_pairs(hist, feature, scan):
 
 
 @device
-def first_highest(scan, last, whole, more, limits, side, best):
+def improved(scan, last, whole, more, limits, side, best):
     """Improve the Candidate `best` by the first highest score, for a side of the missing values.
 
     whole, more : see score_pairs"""
-    score, at, best_side = best
     scores, min_rows = scan.scores, limits.min_rows
     if min_rows > 1:
         for i in range(last):
@@ -203,11 +202,10 @@ def first_highest(scan, last, whole, more, limits, side, best):
             n_left, a_left = scan.weight[i] + more.weight, scan.second[i] + more.second
             if not may_part(n_left, a_left, whole.weight, whole.second, limits):
                 scores[i] = -np.inf
-    for i in range(last):
-        new = scores[U(i)]
-        if new > score or (new == score and i < at):
-            score, at, best_side = new, np.int64(i), np.int64(side)
-    return Candidate(score, at, best_side)
+    highest, at = shared.first_highest(scores, np.int64(0), last)
+    if highest > best.score or (highest == best.score and at < best.at):
+        return Candidate(highest, np.int64(at), np.int64(side))
+    return best
 
 
 @device
@@ -243,7 +241,7 @@ def best_pair(m, feature, criterion, limits, scan):
         last = m - 1 - side
         shared.score_pairs(criterion, scan, whole, more, last)
         # 4. the first of the highest
-        best = first_highest(scan, last, whole, more, limits, side, best)
+        best = improved(scan, last, whole, more, limits, side, best)
     # 5. and 6. the middle of the gap, and where missing values go
     n_left, a_left = np.int64(0), np.int64(0)
     if best.at >= 0:
@@ -314,7 +312,7 @@ def scan_channels(hist, feature, slot, criterion, limits, scan):
         varies |= m > 1
         # 3. and 4. both sides hold rows; the first of the highest
         whole = Bin(slot.weight, np.int64(0), slot.n_rows)
-        best = first_highest(scan, m - 1, whole, NO_BIN, limits, side, best)
+        best = improved(scan, m - 1, whole, NO_BIN, limits, side, best)
     # 5. and 6. the middle of the gap, and where missing values go
     return varies, split_of(best, scan, slot.weight, feature, n_missing > 0, NO_BIN)
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from gpuforest.compiler import intrinsics, types
 from gpuforest.compiler.decorators import device, kernel, rare
-from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
+from gpuforest.core.nodes import LEAF_WORD, SET_BIN
 from gpuforest.kernels.boosted_tree import records, search, splitting
-from gpuforest.kernels.shared.numba import U, domain, order_of, permute
+from gpuforest.kernels.shared.numba import U, domain, order_of, permute, split_word
 
 STEPS = BEGUN, PLANNED, SEARCHED, DIVIDED, MOVED, DONE = range(6)  # `state.step` is what comes next
 SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
@@ -222,9 +222,7 @@ def write_tree(rules, table, tree, set_words):
             leaf.added = min(max(leaf.value * rules.rate, -MOST_STEP), MOST_STEP)
             n_leaves += 1
             continue
-        word = (U(node.feature) << U(FEATURE_SHIFT)) | U(node.bin)
-        word |= U(node.missing_left != 0) << U(MISSING_SHIFT)
-        tree.nodes[at] = word | (U(n_nodes) << U(CHILD_SHIFT))
+        tree.nodes[at] = split_word(node.feature, node.bin, node.missing_left != 0, n_nodes)
         nodes[node.left].position, nodes[node.left + 1].position = n_nodes, n_nodes + 1
         n_nodes += 2
         stack[n_stack], stack[n_stack + 1] = node.left + 1, node.left

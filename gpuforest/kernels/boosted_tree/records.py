@@ -187,8 +187,9 @@ class TreeTable(NamedTuple):
     # the best split of both nodes among a part of the features
     splits: Annotated[Any, Type(NodeSplit, 2, ("2", "parts"))]
     split_sets: Annotated[Any, "u64[2, parts, W]"]
-    # on the CPU alone: stats in the order of a node's rows; categories by their scores; how many
-    # rows, and others, of each part go left; rows while they are divided
+    # on the CPU alone: stats in the order of a node's rows, or sums in the order of a feature's
+    # categories; categories by their scores; how many rows, and others, of each part go left; rows
+    # while they are divided
     ordered: Annotated[Any, "i64[threads, BLOCK]"] = None
     scores: Annotated[Any, "f64[threads, 2, B + 1]"] = None
     order: Annotated[Any, "i64[threads, 2, B + 1]"] = None

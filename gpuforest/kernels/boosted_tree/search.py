@@ -16,7 +16,7 @@ from gpuforest.compiler.intrinsics import add_pair
 from gpuforest.core.nodes import SET_BIN
 from gpuforest.kernels.boosted_tree.records import BLOCK, CATEGORY_ROWS
 from gpuforest.kernels.sets.numba import write_set
-from gpuforest.kernels.shared.numba import U, merge_sort
+from gpuforest.kernels.shared.numba import U, first_highest, merge_sort
 
 ONE = U(1)
 
@@ -236,61 +236,49 @@ def sums_of(hist, b):
 
 
 @device
-def keep(split, gain, feature, bin, missing_left, g, h, n):
-    """Keep the best split so far."""
-    split.gain, split.feature, split.bin, split.missing_left = gain, feature, bin, missing_left
-    split.g, split.h, split.n = g, h, n
+def improve(hist, cells, n_cells, more, min_rows, sign, scores, split):
+    """Whether a cut of running sums has a higher gain than `split`, which then has its sums.
 
-
-@device
-def highest_of(scores, first, last):
-    """The highest score, or 0, by several maxima, because each waits for the one before it."""
-    a, b, c, d, at = 0.0, 0.0, 0.0, 0.0, first
-    while at + 4 <= last:
-        a, b = max(a, scores[U(at)]), max(b, scores[U(at + 1)])
-        c, d = max(c, scores[U(at + 2)]), max(d, scores[U(at + 3)])
-        at += 4
-    while at < last:
-        a = max(a, scores[U(at)])
-        at += 1
-    return max(max(a, b), max(c, d))
+    more : sums that go left at every cut"""
+    words, bits, (g, h, n) = hist.words, hist.bits, more
+    mask = (np.int64(1) << bits) - 1
+    # cuts with enough rows on both sides
+    first = first_with(cells, n_cells, words, mask, min_rows - n)
+    last = first_with(cells, n_cells, words, mask, hist.n - min_rows - n + 1)
+    if words == 2:
+        for b in range(first, last):
+            scores[U(b)] = gain_of(
+                cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, hist, sign
+            )
+    else:
+        for b in range(first, last):
+            cell = cells[U(b)]
+            scores[U(b)] = gain_of((cell >> bits) + g, (cell & mask) + n, hist, sign)
+    highest, at = first_highest(scores, first, last)
+    if not highest > split.gain:
+        return False
+    left = sums_in(cells, at, words, bits)
+    split.gain, split.bin = highest, at
+    split.g, split.h, split.n = left[0] + g, left[1] + h, left[2] + n
+    return True
 
 
 @device
 def best_cut(rules, hist, f, scores, split):
     """The best split by a numeric feature."""
-    cells, n_bins, words, bits = hist.cells, hist.n_bins, hist.words, hist.bits
-    mask, missing = (np.int64(1) << bits) - 1, sums_of(hist, n_bins)
-    sign = np.float64(rules.signs[f])
+    missing, none, sign = sums_of(hist, hist.n_bins), np.int64(0), np.float64(rules.signs[f])
     for missing_left in range(2 if missing[2] > 0 else 1):
-        g, h, n = missing if missing_left else (np.int64(0), np.int64(0), np.int64(0))
-        # cuts with enough rows on both sides
-        first = first_with(cells, n_bins, words, mask, rules.min_rows - n)
-        last = first_with(cells, n_bins, words, mask, hist.n - rules.min_rows - n + 1)
-        if words == 2:
-            for b in range(first, last):
-                scores[U(b)] = gain_of(
-                    cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, hist, sign
-                )
-        else:
-            for b in range(first, last):
-                cell = cells[U(b)]
-                scores[U(b)] = gain_of((cell >> bits) + g, (cell & mask) + n, hist, sign)
-        highest = highest_of(scores, first, last)
-        if highest > split.gain:
-            at = first
-            while scores[U(at)] != highest:
-                at += 1
-            left = sums_of(hist, at)
-            n += left[2]
-            heavier = missing[2] == 0 and 2 * n > hist.n
-            keep(split, highest, f, at, missing_left | heavier, left[0] + g, left[1] + h, n)
+        more = missing if missing_left else (none, none, none)
+        if improve(hist, hist.cells, hist.n_bins, more, rules.min_rows, sign, scores, split):
+            heavier = missing[2] == 0 and 2 * split.n > hist.n
+            split.feature, split.missing_left = f, missing_left | heavier
 
 
 @rare
-def best_set(rules, hist, f, keys, order, split, bitset):
-    """Best split by a categorical feature; overwrites keys f64[2, B + 1], order i64[2, B + 1]."""
-    m = 0
+def best_set(rules, hist, f, keys, order, sums, split, bitset):
+    """Best split by a categorical feature; overwrites keys f64[2, B + 1], order i64[2, B + 1], and
+    sums i64[B * words]."""
+    m, words, none = 0, hist.words, np.int64(0)
     for code in range(hist.n_bins + 1):
         g, h, n = sums_of(hist, code)
         if n >= CATEGORY_ROWS:
@@ -303,26 +291,21 @@ def best_set(rules, hist, f, keys, order, split, bitset):
     merge_sort(keys[0], order[0], keys[1], order[1], m)
     missing, unknown = hist.n_bins, hist.n_bins - 1  # unknown: values that binning has not seen
     for backwards in range(2):
-        g, h, n, best = np.int64(0), np.int64(0), np.int64(0), -1
         for i in range(m // 2 if backwards else 0):
             order[0, i], order[0, m - 1 - i] = order[0, m - 1 - i], order[0, i]
-        for i in range((m + 1) // 2):
-            sums = sums_of(hist, order[0, i])
-            g, h, n = g + sums[0], h + sums[1], n + sums[2]
-            if min(n, hist.n - n) < rules.min_rows:
-                continue
-            gain = gain_of(g, h, hist, 0.0)
-            if gain > split.gain:
-                best = i
-                keep(split, gain, f, SET_BIN, False, g, h, n)
-        if best < 0:
+        half = (m + 1) // 2
+        for i in range(half * words):
+            sums[i] = hist.cells[order[0, i // words] * words + i % words]
+        add_up(sums, half, words)
+        more = none, none, none
+        if not improve(hist, sums, half, more, rules.min_rows, 0.0, keys[0], split):
             continue
-        side = write_set(m, best, False, missing, missing, order[0], bitset)
+        side = write_set(m, split.bin, False, missing, missing, order[0], bitset)
         if sums_of(hist, missing)[2] == 0:
             side = 2 * split.n > hist.n
         if side and sums_of(hist, unknown)[2] == 0:
             bitset[unknown >> 6] |= ONE << U(unknown & 63)
-        split.missing_left = side
+        split.feature, split.bin, split.missing_left = f, SET_BIN, side
 
 
 @device
@@ -341,9 +324,9 @@ def best_among(data, rules, table, node, slot, first, last, part, which):
             table.hist[slot, begin * words : end * words], end - begin - 1, words, rules.n_bits,
             g, h, n, low, high, score, scale_g, scale_h, rules.l2, rules.min_hessian,
         )  # fmt: skip
-        scores, order = table.scores[part], table.order[part]
+        scores, order, sums = table.scores[part], table.order[part], table.ordered[part]
         if rules.kinds[f] == CATEGORICAL:
-            best_set(rules, hist, f, scores, order, split, table.split_sets[which, part])
+            best_set(rules, hist, f, scores, order, sums, split, table.split_sets[which, part])
         else:
             best_cut(rules, hist, f, scores[0], split)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, rare
 from gpuforest.kernels.best_split import cuts as of_bins
-from gpuforest.kernels.best_split.cuts import NOTHING, by_rows, first_highest, split_of
+from gpuforest.kernels.best_split.cuts import NOTHING, by_rows, improved, split_of
 from gpuforest.kernels.sets.numba import compact_bins, split_by_set
 from gpuforest.kernels.shared import numba as shared
 from gpuforest.kernels.shared.numba import U, goes_left, has_labels, moment_score
@@ -220,7 +220,7 @@ def scan_sorted(keys, slot, stats, feature, criterion, limits, scan):
         if has_labels(stats):
             shared.score_classes(criterion, scan, slot.weight, m - 1)
         whole = Bin(slot.weight, np.int64(0), slot.n_rows)
-        best = first_highest(scan, m - 1, whole, NO_BIN, limits, side, best)
+        best = improved(scan, m - 1, whole, NO_BIN, limits, side, best)
     return split_of(best, scan, slot.weight, feature, n_missing > 0, NO_BIN)
 
 

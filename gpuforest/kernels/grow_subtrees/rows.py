@@ -3,14 +3,13 @@
 import numpy as np
 
 from gpuforest.compiler.decorators import device
-from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_WORD, MISSING_SHIFT, SET_BIN
+from gpuforest.core.nodes import LEAF_WORD, SET_BIN
 from gpuforest.kernels.grow_subtrees.cuts import add_all, left_totals
 from gpuforest.kernels.grow_subtrees.scratch import PURE_WEIGHTS, Grown
-from gpuforest.kernels.shared.numba import U, goes_left, has_labels
+from gpuforest.kernels.shared.numba import U, goes_left, has_labels, split_word
 
 FEWEST_COPIED = 64  # the fewest rows of a node that are copied to another block
 LEAF = U(LEAF_WORD)
-CHILD, MISSING, FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 
 
 @device
@@ -152,9 +151,8 @@ def put_leaf(scratch, number, sums, grown):
 @device
 def put_split(scratch, data, number, first, split, sets, grown):
     """Write a split whose children are the next two nodes of the block; the numbers written."""
-    word = (U(split.feature) << FEATURE) | (U(split.missing_left) << MISSING) | U(split.bin)
-    scratch.nodes[number] = word | (U(grown.n_nodes - first) << CHILD)
-    n_words = grown.n_words
+    child, n_words = grown.n_nodes - first, grown.n_words
+    scratch.nodes[number] = split_word(split.feature, split.bin, split.missing_left, child)
     if sets is not None and split.bin == SET_BIN:
         sets.at[number] = n_words
         for w in range((np.int64(data.n_bins[split.feature]) + 63) >> 6):

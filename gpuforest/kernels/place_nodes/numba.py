@@ -8,12 +8,11 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Bools, I8s, I32s, I64s, I64s2, U64s
-from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, LEAF_MASK, LEAF_WORD, MISSING_SHIFT
+from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
+from gpuforest.kernels.shared.numba import TO_CHILD, U, split_word
 
-U = np.uint64
 LEAVES, ROW = U(LEAF_WORD), U(LEAF_MASK)
-TO_CHILD, TO_MISSING, TO_FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 
 
 @kernel
@@ -40,8 +39,7 @@ def link_slots(
             ends = feature[wide] < 0
             if not ends:
                 link[s] = n_trees + 2 * wide
-                word[s] = (U(feature[wide]) << TO_FEATURE) | U(bin[wide])
-                word[s] |= U(missing_left[wide]) << TO_MISSING
+                word[s] = split_word(feature[wide], bin[wide], missing_left[wide], 0)
             wide += 1
         elif kind[s] == DEEP:
             deep += 1

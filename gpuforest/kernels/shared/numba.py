@@ -15,7 +15,7 @@ from gpuforest.compiler.decorators import device, rare
 from gpuforest.compiler.intrinsics import times
 from gpuforest.core import criteria
 from gpuforest.core.criteria import ENTROPY, GINI, LOGRANK, MISCLASSIFICATION, SQUARED_ERROR
-from gpuforest.core.nodes import SET_BIN
+from gpuforest.core.nodes import CHILD_SHIFT, FEATURE_SHIFT, MISSING_SHIFT, SET_BIN
 from gpuforest.kernels.shared.constants import XLOGX_TABLE_SIZE
 from gpuforest.kernels.shared.records import NO_BIN, Bin
 
@@ -23,6 +23,7 @@ U = np.uint64
 GOLDEN, MIX_1, MIX_2 = U(hashing.GOLDEN), U(hashing.MIX_1), U(hashing.MIX_2)
 LOW_32 = U(0xFFFFFFFF)
 U1, U16, U27, U30, U31, U32, U48 = U(1), U(16), U(27), U(30), U(31), U(32), U(48)
+TO_CHILD, TO_MISSING, TO_FEATURE = U(CHILD_SHIFT), U(MISSING_SHIFT), U(FEATURE_SHIFT)
 PERMUTATION, CUT = hashing.PERMUTATION, hashing.CUT
 
 LN2, SQRT2, ATANH = criteria.LN2, criteria.SQRT2, criteria.ATANH
@@ -99,6 +100,31 @@ def goes_left(code, split, missing, sets, first):
     if sets is not None and split.bin == SET_BIN and code != missing:
         return has_code(sets, first, code)
     return split.missing_left if code == missing else code <= split.bin
+
+
+@device
+def split_word(feature, bin, missing_left, child):
+    """The packed node of a split, see core/nodes.py."""
+    sides = (U(missing_left) << TO_MISSING) | (U(child) << TO_CHILD)
+    return (U(feature) << TO_FEATURE) | sides | U(bin)
+
+
+@device
+def first_highest(scores, first, last):
+    """The highest of scores first .. last - 1, and where it comes first; -inf: there is none."""
+    a = b = c = d = -np.inf  # several maxima, because each waits for the one before it
+    at = first
+    while at + 4 <= last:
+        a, b = max(a, scores[U(at)]), max(b, scores[U(at + 1)])
+        c, d = max(c, scores[U(at + 2)]), max(d, scores[U(at + 3)])
+        at += 4
+    while at < last:
+        a = max(a, scores[U(at)])
+        at += 1
+    highest, at = max(max(a, b), max(c, d)), first
+    while at < last and scores[U(at)] != highest:
+        at += 1
+    return highest, at
 
 
 @device
@@ -383,7 +409,4 @@ def highest_score(criterion, stats, slot, k, scan):
         m *= 2
     whole = Bin(slot.weight, slot.sums[1], np.int64(0))
     pair_scores(SQUARED_ERROR, scan, whole, NO_BIN, m)
-    best = -np.inf
-    for i in range(1, m):
-        best = max(best, scores[U(i)])
-    return best
+    return first_highest(scores, 1, m)[0]

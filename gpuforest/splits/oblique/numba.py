@@ -21,10 +21,11 @@ from gpuforest.kernels.best_split.cuts import feature_of
 from gpuforest.kernels.grow_subtrees import numba as subtrees
 from gpuforest.kernels.grow_subtrees.cuts import cut_or_set
 from gpuforest.kernels.grow_subtrees.numba import divide
-from gpuforest.kernels.grow_subtrees.rows import CHILD, FEATURE, MISSING, load_rows, put_split
+from gpuforest.kernels.grow_subtrees.rows import load_rows, put_split
 from gpuforest.kernels.grow_subtrees.scratch import Grown, Scratch, Ways
 from gpuforest.kernels.project.numba import HOLE, add_up, steps_of
 from gpuforest.kernels.sets.numba import Sets
+from gpuforest.kernels.shared import numba as shared
 from gpuforest.kernels.shared.numba import LOW_32, U1, U31, U32, U, hash_at, order_of, permute
 from gpuforest.kernels.shared.records import NO_SPLIT, Feature, Slot, Split
 
@@ -189,8 +190,8 @@ def write_combined(growth, table, node, slot, split, n_stack, n_trail, sets, gro
     if n < 2:
         grown = put_split(scratch, data, node.number, first, split, sets, grown)
     else:
-        word = (U(f) << FEATURE) | (U(split.missing_left) << MISSING) | U(OBLIQUE_BIN + n)
-        scratch.nodes[node.number] = word | (U(grown.n_nodes - first) << CHILD)
+        bin, child = OBLIQUE_BIN + n, grown.n_nodes - first
+        scratch.nodes[node.number] = shared.split_word(f, bin, split.missing_left, child)
         sets.at[node.number] = grown.n_words
         for w in range(1 + n // 2):
             sets.words[grown.n_words + w] = sets.best[w]
