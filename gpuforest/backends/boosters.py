@@ -330,7 +330,8 @@ def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:
     where missing values have the code n_bins. Alone in a column, a feature has all its codes.
 
     Where the matrix's codes lie by columns already, these are used, and missing values change
-    their code there: a copy would take as much memory again, and nothing else reads them.
+    their code there: a copy would take as much memory again, and nothing else reads them (those
+    of BinnedData are copied before).
     """
     codes, n_bins = np.ascontiguousarray(matrix.codes.T), matrix.edges.n_bins.astype(np.int64)
     missing = matrix.edges.missing_code

@@ -236,6 +236,17 @@ def interacting(estimator: Any, n_features: int) -> np.ndarray:
     return allowed
 
 
+def apart(matrix: bins.BinnedMatrix, data: binned.BinnedData) -> bins.BinnedMatrix:
+    """The matrix whose missing codes boosting on the CPU may change: a copy if they are those of
+    the data, which other fits read."""
+    missing = matrix.edges.missing_code
+    if not np.may_share_memory(matrix.codes, data.by_feature) or not any(
+        (column == missing).any() for column in data.by_feature
+    ):
+        return matrix
+    return replace(matrix, codes=np.array(matrix.codes, order="K"))
+
+
 MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
 SCORED_ROWS = 10_000  # of training rows at most, by a scorer
 

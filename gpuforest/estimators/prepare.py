@@ -148,6 +148,8 @@ def prepare_rounds(
     with progress.stage("binning"):
         edges = train.edges(estimator.max_bins, train.integers, seed, backend)
         matrix = bin_matrix(train.X, edges, backend)
+        if isinstance(given.X, BinnedData) and backend.on_host:
+            matrix = boosting_fit.apart(matrix, given.X)
     boosting = booster.Boosting(
         matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
         loss=loss, signs=signs, groups=interacting, memory=n_bytes, seed=seed,

@@ -254,3 +254,24 @@ def test_names_of_columns_that_are_no_strings():
     X, y = pd.DataFrame({0: np.arange(9.0), 1: np.arange(9.0)}), np.arange(9) % 2
     for table in (X, gf.BinnedData.from_blocks([(X, y)], random_state=0)):
         assert not hasattr(gf.RandomForestClassifier(2).fit(table, y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+@pytest.mark.parametrize("split", ["subset", "ordered_target"])
+def test_boosting_leaves_the_codes_as_they_are(backend, split):
+    # a column of few values, of which some are missing, and one of many
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 9, 300) * 1.0, "c": rng.normal(size=300)})
+    frame["b"] = rng.choice([*"xyz"], 300)
+    y = frame["a"] + (frame["b"] == "x") + rng.normal(size=300)
+    frame.loc[::5, "a"] = np.nan
+    given = {"max_bins": 255, "min_category_frequency": 1, "categorical_split": split}
+    data = gf.BinnedData.from_blocks([(frame, y)], random_state=0, **given)
+    before = data.by_feature.copy()
+    model = gf.HistGradientBoostingRegressor(
+        max_iter=3, categorical_split=split, random_state=0, backend=backend
+    )
+    first = model.fit(data).forest_
+    assert np.array_equal(data.by_feature, before)
+    again = model.set_params(backend="numpy").fit(data).forest_
+    assert same_forest(first, again)
