@@ -32,9 +32,10 @@ def all_stamps():
 
 
 EVERY = {f"{module}." for module in objects.MODULES}
-SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba.", "kernels.place_nodes.numba."}
+SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba."}
 SUBTREES = {
-    "kernels.grow_subtrees.", "splits.logrank.", "splits.multiway.", "splits.oblique.numba.",
+    "kernels.grow_subtrees.", "splits.interactions.", "splits.logrank.", "splits.multiway.",
+    "splits.oblique.numba.",
 }  # fmt: skip
 
 
