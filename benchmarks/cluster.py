@@ -112,12 +112,11 @@ def _watched() -> None:
                 counts["formula"] += n * (training.n_features + 8) + 8 * part.n_slots
         return taken(self, training, slots, owned, own)
 
-    def shared(self: Any, found: Any, slots: Any, n_words: int) -> Any:
+    def shared(self: Any, found: Any) -> Any:
         """Grown subtrees: nodes, sums of leaves, and of each the number of nodes and first leaf."""
-        if found is not None:
-            n = 8 * (len(found.nodes) + found.leaf_sums.size + 2 * len(found.first_leaf))
-            counts["formula"] += n * (self.communicator.size - 1)
-        return gathered(self, found, slots, n_words)
+        n = 8 * (len(found.nodes) + found.leaf_sums.size + 2 * len(found.first_leaf))
+        counts["formula"] += n * (self.communicator.size - 1)
+        return gathered(self, found)
 
     links.Communicator._counted = sent  # type: ignore[method-assign]
     inner.histogram, inner._handed_over = summed, handed  # type: ignore[method-assign]
