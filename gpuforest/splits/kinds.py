@@ -29,12 +29,9 @@ def kind_of(rules: Rules, has_categories: bool) -> Kind:
 
 @cache
 def kind_for(
-    criterion: criteria.Criterion,
-    multiway: bool,
-    combined: float,
-    has_categories: bool = False,
+    criterion: criteria.Criterion, multiway: bool, combined: float, has_categories: bool = False,
     interacts: bool = False,
-) -> Kind:
+) -> Kind:  # fmt: skip
     """As `kind_of`, from what decides it. Combinations of features are cut as features are."""
     if multiway:
         return Multiway()

@@ -99,10 +99,11 @@ best_split(Histograms hist, const i32* features, const double* score, const i32*
     // the winner's left side: the bins for which goes_left is true
     int cut = winner < 0 ? 0 : found[s * k + winner], bin = cut & FOUND_CUT;
     bool missing_left = cut >> WHERE_MISSING_LEFT & 1;
-    Bins bins = {hist.cells + (s * k + winner) * hist.B * hist.channels, (int)hist.channels,
-                 (int)hist.C};
-    for (i64 c = 0; c < hist.C; c++) {
-      i64 sum = left_sum(bins, (int)c, winner < 0 ? -1 : bin, missing_left, (int)hist.B - 1);
+    const SUM* cells = hist.cells + (s * k + winner) * hist.B * hist.channels;
+    for (i64 c = 0; c < hist.C; c++) {  // `left_sum` of bins takes half as many registers again
+      SUM sum = 0;
+      for (i64 b = lane(); winner >= 0 && b <= bin; b += 32) sum += cells[b * hist.channels + c];
+      sum = warp_sum(sum) + (missing_left ? cells[(hist.B - 1) * hist.channels + c] : 0);
       if (lane() == 0) best.left[s * hist.C + c] = sum;
     }
     if (lane() == 0) {

@@ -20,8 +20,8 @@ struct Bin {
   int C, words;
   bool count_rows;
 
-  // Adds n histograms of B bins in shared memory, where they are not zero, to those in global memory;
-  // if they hold all rows of their slot, they replace those.
+  // Adds n histograms of B bins in shared memory, where they are not zero, to those in global
+  // memory; if they hold all rows of their slot, they replace those.
   __device__ __forceinline__ void flush(const u32* cells, int n, int B, SUM* hist,
                                         bool alone) const {
     int size = B * words, width = padded(size), gap = width - size;
@@ -116,8 +116,9 @@ __device__ __forceinline__ void add_tile(const Codes& codes, const Targets& y, c
 }
 
 // A block fills the histograms of `group` features (blockIdx.y counts groups) from a tile of a
-// slot's rows in its shared memory, u32[group][padded(B words)], and adds them to `hist`, where those that
-// are used hold zeros, unless the slot has one tile only. With KEPT 1 it keeps their codes.
+// slot's rows in its shared memory, u32[group][padded(B words)], and adds them to `hist`, where
+// those that are used hold zeros, unless the slot has one tile only. With KEPT 1 it keeps the
+// rows' codes.
 extern "C" __global__ void __launch_bounds__(HISTOGRAM_THREADS, 2)
 histogram(Codes codes, Targets y, Frontier slots, Tiles tiles, const i32* features, i64 group,
           i64 words, Histograms hist, Kept kept) {

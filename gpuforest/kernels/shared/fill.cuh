@@ -1,6 +1,6 @@
 // Filling histograms in shared memory. `Rows` are those that a thread takes at once, COUNT of them
-// with the numbers `row`. rows.add(cells, at, more...) adds them to the bins that begin at the words
-// `at`: those of the first row in all features, then of the second.
+// with the numbers `row`. rows.add(cells, at, more...) adds them to the bins that begin at the
+// words `at`: those of the first row in all features, then of the second.
 #include "shared/cuda.cuh"
 #include "generated/Codes.cuh"
 
