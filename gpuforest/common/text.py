@@ -13,6 +13,12 @@ def one_line(name: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def shortened(text: object, most: int = 60) -> str:
+    """A name on one line, in at most `most` characters: the middle of a longer one is left out."""
+    line, end = one_line(text), (most - 1) // 2
+    return line if len(line) <= most else f"{line[: most - 1 - end]}…{line[len(line) - end :]}"
+
+
 def did_you_mean(word: str, words: Iterable[str]) -> str:
     """The end of an error about an unknown word: suggestions, or "" if no word is near."""
     from difflib import get_close_matches  # only errors need it

@@ -13,7 +13,6 @@ import gpuforest
 from gpuforest.common.progress import progress_bar
 from gpuforest.data.frames import Table, find_columns
 from gpuforest.export.container import replaced
-from gpuforest.tools import plot
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.cli.predict import permutation_importances
 from gpuforest.tools.plot import shap, style
@@ -32,7 +31,7 @@ permuting costs on the rows of --data (default with it); oob-impurity: gains for
 bag; oob-permutation: what permuting these costs; for the last two --data is the file of training"""
 BESIDE = "--tree N  the tree that is drawn beside its forest (default: 0, the first)"
 # pictures by their words, and options that are no parameters of their functions
-PICTURES = {name.removeprefix("plot_").replace("_", "-"): name for name in plot.__all__}
+PICTURES = {name.removeprefix("plot_").replace("_", "-"): name for name in gpuforest.plot.__all__}
 MORE: dict[str, tuple[Any, ...]] = {
     "boundaries": (BESIDE,),
     "steps": (BESIDE,),
@@ -47,7 +46,7 @@ def add_plot_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments of `plot`, which follow from the functions that draw."""
     kinds = command.add_subparsers(dest="picture", metavar="KIND", required=True)
     for kind, name in PICTURES.items():
-        function = getattr(plot, name)
+        function = getattr(gpuforest.plot, name)
         text = (inspect.getdoc(function) or "").partition("\n\nParameters")[0].replace("%", "%%")
         parser = kinds.add_parser(kind, help=text.partition("\n\n")[0], description=text)
         model = () if kind == "impurity" else (options.MODEL,)
@@ -75,7 +74,7 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     kind = arguments.picture
     if kind in ("boundaries", "steps"):
         return draw_both(model, arguments)
-    function, drawn = getattr(plot, PICTURES[kind]), [] if model is None else [model]
+    function, drawn = getattr(gpuforest.plot, PICTURES[kind]), [] if model is None else [model]
     taken = inspect.signature(function).parameters
     params = options.options_of(arguments, *taken)
     if kind == "importances":
@@ -83,7 +82,7 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
     elif "output" in taken:  # SHAP values
         params["background"] = files.background_of(model, arguments)
         if (word := vars(arguments)["class"]) is not None:
-            labels = shap.labels_of(model, model.forest_.coding.n_values)
+            labels = shap.labels_of(model)
             params["output"] = next((label for label in labels if str(label) == word), word)
         drawn.append(files.ModelRows(model, arguments).features())
     elif "X" in taken and (table := table_of(model, arguments)) is not None:
@@ -133,9 +132,9 @@ def draw_both(model: Any, arguments: argparse.Namespace) -> Figure:
     for ax, (name, shown) in zip(axes[0], models.items(), strict=True):
         if len(features) == 2:
             is_last = ax is axes[0, -1]
-            plot.plot_boundaries(shown, table.X, table.y, features, legend=is_last, ax=ax)
+            gpuforest.plot.plot_boundaries(shown, table.X, table.y, features, legend=is_last, ax=ax)
         else:
-            plot.plot_steps(shown, table.X, table.y, features[0], n_trees=0, ax=ax)
+            gpuforest.plot.plot_steps(shown, table.X, table.y, features[0], n_trees=0, ax=ax)
         ax.set_title(name)
         ax.label_outer()
     return figure

@@ -130,7 +130,7 @@ def explained(model: Any, X: Any, background: Any = None) -> dict[str, np.ndarra
         raise ValueError(f"a feature has the name {EXPECTED}: rename it in the data")
     endings = [""]
     if values.ndim > 2:
-        endings = [f"_{label}" for label in labels_of(model, values.shape[2])]
+        endings = [f"_{label}" for label in labels_of(model)]
     columns = [f"{name}{ending}" for ending in endings for name in (*names, EXPECTED)]
     if twice := [name for name, n in Counter(columns).items() if n > 1]:
         raise ValueError(f"two columns would have the name {listed(twice)}: rename the feature")

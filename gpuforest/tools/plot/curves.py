@@ -116,7 +116,6 @@ def error_name(estimator: Any) -> str:
 
 
 def _kept_curve(estimator: Any, name: str, how: str) -> Any:
-    """An attribute of a fitted estimator."""
     check_is_fitted(estimator)
     curve = getattr(estimator, name, None)
     if curve is None:

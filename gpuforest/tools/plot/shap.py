@@ -52,7 +52,7 @@ class Explained(Columns):
         self.shap: np.ndarray = values if k is None else values[:, :, k]
         base = model.expected_value_ if background is None else model.expected_value(background)
         self.base = float(np.atleast_1d(base)[k or 0])
-        self.what = _what(estimator, k, K)
+        self.what = _what(estimator, k)
         # on one line if it is short
         self.adds = f"what a feature adds to{chr(10) if len(self.what) > 16 else ' '}{self.what}"
 
@@ -96,11 +96,10 @@ def text_of(value: Any) -> str:
     return style.plain(value, 24)
 
 
-def labels_of(estimator: Any, n_outputs: int) -> list[Any]:
+def labels_of(estimator: Any) -> list[Any]:
     """What the outputs are called: the classes, or numbers."""
-    classes: Any = getattr(estimator, "classes_", None)
-    is_known = isinstance(classes, np.ndarray) and len(classes) == n_outputs
-    return list(classes.tolist() if is_known else range(n_outputs))
+    coding = estimator.forest_.coding
+    return list(range(coding.n_values) if coding.classes is None else coding.classes.tolist())
 
 
 def _number_of(estimator: Any, output: Any, n_outputs: int) -> int | None:
@@ -109,7 +108,7 @@ def _number_of(estimator: Any, output: Any, n_outputs: int) -> int | None:
         if output is not None:
             raise ValueError(f"output={output!r}: the prediction is one number, so leave it out")
         return None
-    labels = labels_of(estimator, n_outputs)
+    labels = labels_of(estimator)
     if output is None and len(labels) == 2 and is_classifier(estimator):
         return 1
     if output is None or output not in labels:
@@ -119,18 +118,15 @@ def _number_of(estimator: Any, output: Any, n_outputs: int) -> int | None:
     return labels.index(output)
 
 
-def _what(estimator: Any, k: int | None, n_outputs: int) -> str:
+def _what(estimator: Any, k: int | None) -> str:
     """What the values are added to."""
-    boosted = estimator.forest_.baseline is not None
+    what = "prediction" if estimator.forest_.baseline is None else "raw prediction"
     if not is_classifier(estimator):
-        name = "raw prediction" if boosted else "prediction"
-        return f"the {name}" if k is None else f"{name} {k}"
-    if boosted:
-        label = estimator.classes_[1] if k is None else estimator.classes_[k]
-        return f"the raw prediction of {style.plain(label, 24)}"
-    share = "probability" if estimator.forest_.combine == "mean" else "share of the votes"
-    assert k is not None  # classes of a forest have several numbers
-    return f"the {share} of {style.plain(labels_of(estimator, n_outputs)[k], 24)}"
+        return f"the {what}" if k is None else f"{what} {k}"
+    if what == "prediction":
+        what = "probability" if estimator.forest_.combine == "mean" else "share of the votes"
+    label = labels_of(estimator)[-1 if k is None else k]  # of two classes with one number the last
+    return f"the {what} of {style.plain(label, 24)}"
 
 
 @documented

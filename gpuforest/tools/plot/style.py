@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuforest.common.text import one_line
+from gpuforest.common.text import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -88,21 +88,8 @@ def marker(i: int) -> str:
 
 
 def plain(text: object, most: int = 40) -> str:
-    """A name on one line, the middle left out of long ones; dollars begin no formula."""
-    return literal(shortened(one_line(text), most))
-
-
-def shortened(text: str, most: int) -> str:
-    """The text in at most `most` characters; the middle of a longer text is left out."""
-    if len(text) <= most:
-        return text
-    end = (most - 1) // 2
-    return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
-
-
-def literal(text: str) -> str:
-    """A text whose dollars begin no formula."""
-    return text.replace("$", r"\$")
+    """A name as `shortened` writes it, whose dollars begin no formula."""
+    return shortened(text, most).replace("$", r"\$")
 
 
 def check_top(top: int | None) -> None:

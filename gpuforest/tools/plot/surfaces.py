@@ -225,7 +225,6 @@ def _shade_classes(ax: Axes, ends: Pair, shares: np.ndarray) -> None:
 def _add_classes(
     ax: Axes, estimator: Any, values: Pair, y: np.ndarray | None, names: list[str], legend: bool
 ) -> None:
-    """Points of rows, and the names of their classes."""
     if y is not None:
         style.check_known(y, estimator.classes_)
     marks = []
@@ -253,7 +252,6 @@ def _add_borders(ax: Axes, ends: Pair, best: np.ndarray) -> None:
 def _draw_numbers(
     ax: Axes, ends: Pair, predicted: np.ndarray, values: Pair, y: np.ndarray | None, legend: bool
 ) -> None:
-    """Shades of predicted numbers, and points of rows."""
     shown = predicted if y is None else np.append(predicted, y)
     limits = {"cmap": SHADES, "vmin": shown.min(), "vmax": shown.max()}
     cells = predicted.reshape(len(ends[1]) - 1, len(ends[0]) - 1)

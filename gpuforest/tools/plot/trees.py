@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.common.text import one_line
+from gpuforest.common.text import one_line, shortened
 from gpuforest.export import graphviz, walker
 from gpuforest.export.documentation import documented
 from gpuforest.tools.plot import style
@@ -78,9 +78,8 @@ def plot_tree(
 
 
 def _brief(node: walker.Node) -> walker.Node:
-    """The node with short conditions."""
     ways: list[Any] = [condition.plain() for condition in node.branches]
-    briefer = (replace(way, name=style.shortened(way.name, MOST_NAME)) for way in ways)
+    briefer = (replace(way, name=shortened(way.name, MOST_NAME)) for way in ways)
     return replace(node, branches=tuple(briefer))
 
 
@@ -97,7 +96,7 @@ def _box(node: walker.Node, nodes: dict[int, walker.Node], picture: graphviz.Dra
 
 def _wrapped(line: str) -> str:
     lines = textwrap.wrap(line, MOST_COLUMNS, max_lines=MOST_LINES, placeholder=" …")
-    return style.literal("\n".join(lines))
+    return "\n".join(lines).replace("$", r"\$")  # dollars begin no formula
 
 
 def extent(text: str) -> tuple[float, float]:

@@ -8,12 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.common.text import one_line
-from gpuforest.tools.plot import style
+from gpuforest.common.text import one_line, shortened
 from gpuforest.tools.report.scores import Score
-
-LONGEST = 60  # letters of a name; a longer one is cut
-VOID = ("meta",)  # elements without content
 
 
 class Html(str):
@@ -21,36 +17,27 @@ class Html(str):
 
 
 def h(element: str, *children: Any, **attributes: Any) -> Html:
-    """An element; children and attributes that are no `Html` are escaped. None is left out. Names
-    of attributes are written with _ for -, and may end in _ (class_)."""
+    """An element; children and attributes that are no `Html` are escaped, without characters that
+    cannot be seen. None is left out. Names of attributes are written with _ for -, and may end in _
+    (class_)."""
     written = "".join(
-        f' {name.removesuffix("_").replace("_", "-")}="{escape(_plain(value))}"'
+        f' {name.removesuffix("_").replace("_", "-")}="{escape(one_line(value))}"'
         for name, value in attributes.items()
         if value is not None
     )
-    if element in VOID:
-        return Html(f"<{element}{written}/>")
     return Html(f"<{element}{written}>{joined(children)}</{element}>")
 
 
 def joined(children: Iterable[Any]) -> Html:
     """Children one after another."""
     return Html(
-        "".join(c if isinstance(c, Html) else escape(_plain(c)) for c in children if c is not None)
+        "".join(
+            c if isinstance(c, Html) else escape(one_line(c)) for c in children if c is not None
+        )
     )
 
 
-def _plain(value: Any) -> str:
-    """Text of characters that HTML and UTF-8 know, and that do not change others' direction."""
-    return f"{value:.6g}" if isinstance(value, float) else one_line(value)
-
-
-def shortened(text: Any, most: int = LONGEST) -> str:
-    """The text in at most `most` letters."""
-    return style.shortened(one_line(text), most)
-
-
-def name(text: Any, most: int = LONGEST) -> Html:
+def name(text: Any, most: int = 60) -> Html:
     """A name that a user gave; its direction is its own, and an empty one is visible."""
     shown = shortened(text, most)
     if not shown.strip():
@@ -93,9 +80,8 @@ def score_value(score: Score, value: float | None = None) -> str:
 
 def interval(score: Score) -> str:
     """The interval of a score in words; "": it has none."""
-    if score.low is None or score.high is None:
-        return ""
-    return f"{score_value(score, score.low)} to {score_value(score, score.high)}"
+    ends = f"{score_value(score, score.low)} to {score_value(score, score.high)}"
+    return ends if score.how else ""
 
 
 def table(

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import date
-from html import unescape
+from html import escape, unescape
 from importlib.metadata import version
 from importlib.resources import files
 from itertools import chain
@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from gpuforest.common.text import shortened
 from gpuforest.explain.model_facts import score_name
 from gpuforest.export.container import replaced
-from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share, shortened
+from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
 from gpuforest.tools.report.results import Results, alone
-from gpuforest.tools.report.rows import training_share, unlike_training
+from gpuforest.tools.report.rows import row_hashes, unlike_training
 from gpuforest.tools.report.sections import SECTIONS
 
 FEW = 10  # rows of a class
@@ -32,6 +33,11 @@ MOST = 5  # names in a sentence
 Findings = Iterator[tuple[Any, ...]]  # of each a title, and the parts of a text
 # a browser then loads nothing and runs nothing, whatever the page holds
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+HEAD = Html(
+    '<meta charset="utf-8"/>'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
+    f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}"/>'
+)
 NOTHING = (
     "No problems found. Looked for: features that predict the target by themselves, training rows "
     "and rows unlike them, classes of few rows, scores that do not fit together."
@@ -64,14 +70,7 @@ def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | 
     links = [h("li", h("a", word, href=f"#{key}")) for key, word, _ in parts]
     by = f"Made by gpuforest {version('gpuforest')} on {date.today()}. It loads and runs nothing."
     style = files("gpuforest.tools.report").joinpath("style.css").read_text("utf-8")
-    head = h(
-        "head",
-        h("meta", charset="utf-8"),
-        h("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        h("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        h("title", title),
-        h("style", Html(style)),
-    )
+    head = h("head", HEAD, h("title", title), h("style", Html(style)))
     body = h(
         "body",
         h("header", h("h1", title), h("p", *predicts, rows)),
@@ -89,7 +88,6 @@ def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | 
 
 
 def _tiles(results: Results) -> list[Html]:
-    """The most important numbers."""
     estimator, oob = results.estimator, results.oob
     scores = [(f"{score.name}, rows given", score) for score in results.scores[:1]]
     scores += [] if oob is None else [(oob.name, oob)]
@@ -104,7 +102,6 @@ def _tiles(results: Results) -> list[Html]:
 
 
 def _model_checks(results: Results) -> Findings:
-    """What the model alone says."""
     estimator, importances, names = results.estimator, results.importances, results.names
     if importances is not None and len(names) > 1 and importances.max() > DOMINANT:
         f = int(importances.argmax())
@@ -126,7 +123,8 @@ def _row_checks(results: Results) -> Findings:
         return
     if rows.n < FEW_ROWS:
         yield "Few rows.", f"There are {rows.n:,}: intervals are wide, and curves are rough."
-    same = training_share(rows)
+    kept = getattr(results.estimator, "source_", {}).get("row_hashes")
+    same = float(np.isin(kept, row_hashes(results.estimator, rows)).mean()) if kept else None
     if same is not None and same > MOSTLY:
         text = (
             f"About {share(same)} of the training rows are among the rows given, so results here "
@@ -156,7 +154,7 @@ def _row_checks(results: Results) -> Findings:
 def _gap(results: Results) -> Findings:
     """Whether the out-of-bag score lies far outside the interval of the rows given."""
     score, oob = next(iter(results.scores), None), results.oob
-    if oob is None or score is None or score.low is None or score.high is None:
+    if oob is None or score is None or not score.how:
         return
     width = score.high - score.low
     near = score.low - width <= oob.value <= score.high + width
@@ -188,7 +186,6 @@ def _drift_checks(results: Results) -> Findings:
 
 
 def _class_checks(results: Results) -> Findings:
-    """What the classes of the rows say."""
     if (pair := results.single("classification")) is None:
         return
     labels, proba = pair
@@ -207,12 +204,10 @@ def _class_checks(results: Results) -> Findings:
         yield "One answer.", "All rows are predicted as the same class."
 
 
-CHECKS = (_model_checks, _row_checks, _gap, _drift_checks, _class_checks)
-
-
 def checks(results: Results) -> list[Html]:
     """What was found, as lines of a list."""
-    findings = chain.from_iterable(check(results) for check in CHECKS)
+    kinds = (_model_checks, _row_checks, _gap, _drift_checks, _class_checks)
+    findings = chain.from_iterable(check(results) for check in kinds)
     return [h("li", h("b", title), " ", *text) for title, *text in findings]
 
 

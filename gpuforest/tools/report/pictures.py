@@ -15,11 +15,11 @@ import numpy as np
 from sklearn import metrics
 
 from gpuforest.backends.rows import draw_rows
-from gpuforest.common.text import one_line
+from gpuforest.common.text import one_line, shortened
 from gpuforest.tools.plot import style
 from gpuforest.tools.plot.style import Axes, plain
 from gpuforest.tools.plot.survival import at_times, kaplan_meier, plot_survival
-from gpuforest.tools.report.html import Html, figure, h, name, scored, share, shortened
+from gpuforest.tools.report.html import Html, figure, h, name, scored, share
 from gpuforest.tools.report.rows import SEED, Labels
 from gpuforest.tools.report.scores import brier_scores, wilson
 
@@ -123,14 +123,9 @@ def _of_page(svg: str, title: str, text: str) -> str:
 
 
 def compared(
-    title: str,
-    curves: list[Any],
-    labels: tuple[str, str],
-    looks: Sequence[str] = style.LINES,
-    dashed: tuple[Any, Any] | None = None,
-    end: str = "",
-    **limits: Any,
-) -> Html:
+    title: str, curves: list[Any], labels: tuple[str, str], looks: Sequence[str] = style.LINES,
+    dashed: tuple[Any, Any] | None = None, end: str = "", **limits: Any,
+) -> Html:  # fmt: skip
     """A picture of curves (name, x, y) or, where both ends of an interval of y are known, (name, x,
     y, low, high); and of a dashed line, x and y."""
 
@@ -234,12 +229,10 @@ def histogram_picture(
 
 
 def dependence_picture(
-    feature: Any,
-    categories: tuple[Any, ...] | None,
-    arrays: tuple[np.ndarray, np.ndarray, np.ndarray],
-    outputs: list[Any],
+    feature: Any, categories: tuple[Any, ...] | None,
+    arrays: tuple[np.ndarray, np.ndarray, np.ndarray], outputs: list[Any],
     scale: tuple[str, float, float],
-) -> Html:
+) -> Html:  # fmt: skip
     """The mean prediction against a feature's values: a line, or a point for each category. The
     scale is what is shown, and the least and greatest of it in all pictures."""
     values, means, deciles = arrays

@@ -126,9 +126,29 @@ class Results:
 
     @cached_property
     def permuted(self) -> tuple[np.ndarray, np.ndarray, float, int] | None:
-        """See `permuted`."""
+        """Permutation importances (Breiman 2001): features i64[f] by mean falls of the score, falls
+        f64[f, REPEATS], the score before, the number of rows; None: no targets, or equal ones, or
+        one row."""
+        if self.judged is None:
+            return None
         features = self.ranked[:PERMUTED_FEATURES]
-        return None if self.judged is None else permuted(self.judged, features)
+        most = _most(self.judged, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS)
+        rows = self.judged.sample(most)
+        model, table = rows.predictor(), rows.dense()
+        before, falls = score_of(rows, model.predict(table)), np.zeros((len(features), REPEATS))
+        if rows.n < 2 or np.isnan(before):
+            return None
+
+        def score(model: Any, columns: np.ndarray, y: None) -> float:
+            table[:, features] = columns
+            return score_of(rows, model.predict(table))
+
+        if len(features):
+            how: Any = {"scoring": score, "n_repeats": REPEATS, "random_state": SEED}
+            with stage("permuting"):
+                falls = permutation_importance(model, table[:, features], None, **how).importances
+        order = np.argsort(-falls.mean(axis=1), kind="stable")
+        return features[order], falls[order], before, rows.n
 
 
 def score_of(rows: Rows, predicted: Any) -> float:
@@ -187,27 +207,6 @@ def _by_bin(
     nearest = np.rint(np.interp(asked, filled, np.arange(len(filled)))).astype(np.int64)
     is_known = np.isin(asked, filled) if is_category else True
     return np.asarray(np.where(is_known, of_bin[nearest], of_all))
-
-
-def permuted(rows: Rows, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, int] | None:
-    """Permutation importances (Breiman 2001): features i64[f] by mean falls of the score, falls
-    f64[f, REPEATS], the score before, the number of rows; None: one row, or equal targets."""
-    rows = rows.sample(_most(rows, PERMUTING // (REPEATS * max(len(features), 1)), PERMUTED_ROWS))
-    model, table = rows.predictor(), rows.dense()
-    before, falls = score_of(rows, model.predict(table)), np.zeros((len(features), REPEATS))
-    if rows.n < 2 or np.isnan(before):
-        return None
-
-    def score(model: Any, columns: np.ndarray, y: None) -> float:
-        table[:, features] = columns
-        return score_of(rows, model.predict(table))
-
-    if len(features):
-        how: Any = {"scoring": score, "n_repeats": REPEATS, "random_state": SEED}
-        with stage("permuting"):
-            falls = permutation_importance(model, table[:, features], None, **how).importances
-    order = np.argsort(-falls.mean(axis=1), kind="stable")
-    return features[order], falls[order], before, rows.n
 
 
 def _most(rows: Rows, steps: int, most: int) -> int:

@@ -91,18 +91,20 @@ class Rows:
             return cls(estimator, table)
         if is_survival(estimator):
             return cls(estimator, table, survival.check_survival(y, n))
-        y, n_outputs = arrays.to_host(y), estimator.n_outputs_
-        if is_classifier(estimator):
+        y, expected, is_class = arrays.to_host(y), estimator.n_outputs_, is_classifier(estimator)
+        if is_class:
             checked = validation.check_labels(y, n, host)
-            _check_outputs(len(checked.values), n_outputs)
-            classes = estimator.classes_ if n_outputs > 1 else [estimator.classes_]
-            outputs = zip(classes, checked.classes or [], checked.values, strict=True)
-            labels = [aligned(known, names[codes]) for known, names, codes in outputs]
-            return cls(estimator, table, labels=labels)
-        numbers = validation.check_numbers(y, n, CRITERIA["squared_error"], host).values
-        numbers = numbers.reshape(n, -1)
-        _check_outputs(numbers.shape[1], n_outputs)
-        return cls(estimator, table, numbers=numbers)
+            outputs = checked.values
+        else:
+            checked = validation.check_numbers(y, n, CRITERIA["squared_error"], host)
+            outputs = checked.values.reshape(n, -1).T
+        if len(outputs) != expected:
+            raise ValueError(f"y has {len(outputs)} outputs, and the model predicts {expected}")
+        if not is_class:
+            return cls(estimator, table, numbers=outputs.T)
+        classes = estimator.classes_ if expected > 1 else [estimator.classes_]
+        known = zip(classes, checked.classes or [], outputs, strict=True)
+        return cls(estimator, table, labels=[aligned(c, names[y]) for c, names, y in known])
 
     @property
     def n(self) -> int:
@@ -134,11 +136,6 @@ class Rows:
         if np.ndim(model.__dict__.get("default_quantiles", 0)):
             model.default_quantiles = 0.5
         return model
-
-
-def _check_outputs(n_outputs: int, expected: int) -> None:
-    if n_outputs != expected:
-        raise ValueError(f"y has {n_outputs} outputs, and the model predicts {expected}")
 
 
 def drift(rows: Rows) -> np.ndarray:
@@ -175,12 +172,6 @@ def row_hashes(estimator: Any, X: Rows | binned.BinnedData) -> np.ndarray:
     sums.sort()
     again = np.arange(len(sums), dtype=np.uint64) - np.searchsorted(sums, sums).astype(np.uint64)
     return np.sort((hashing.hash_at(sums, again) >> 32).astype(np.uint32))
-
-
-def training_share(rows: Rows) -> float | None:
-    """The share of the training rows among these, by the hashes that the model has; None: none."""
-    kept: list[int] = getattr(rows.estimator, "source_", {}).get("row_hashes", [])
-    return float(np.isin(kept, row_hashes(rows.estimator, rows)).mean()) if kept else None
 
 
 def unlike_training(shares: np.ndarray) -> np.ndarray:

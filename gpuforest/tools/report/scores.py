@@ -18,7 +18,8 @@ from gpuforest.tools.report.rows import SEED, Labels
 MOST_DRAWS, FEWEST, MOST = 10_000_000, 50, 500  # draws in all, and samples of a bootstrap
 DRAWS_OF_PAIRS = 2_000_000  # of concordances, which take longer
 MOST_RANKED = 10  # classes up to which the ROC AUC is computed
-LESS = frozenset(("log loss", "Brier score", "mean absolute error", "root mean squared error"))
+# less of these is better
+LESS = ("log loss", "Brier score", "mean absolute error", "root mean squared error")
 Statistic = Callable[..., float]  # of the argument `weights` f64[N] of the rows
 
 
@@ -28,27 +29,20 @@ class Score:
 
     name: str
     value: float
-    low: float | None = None
-    high: float | None = None
+    low: float = np.nan
+    high: float = np.nan
     how: str = ""
-
-    @property
-    def less(self) -> bool:
-        """Whether less is better."""
-        return self.name in LESS
 
 
 def wilson(right: float, n: float) -> tuple[float, float]:
     """The interval of the share right / n, where n rows were counted (Wilson 1927)."""
-    if n <= 0:
-        return 0.0, 1.0
     low, high = binomtest(int(right), int(n)).proportion_ci(method="wilson")
     return float(low), float(high)
 
 
 def n_samples(n: int, draws: int = MOST_DRAWS) -> int:
     """Samples of a bootstrap of n rows."""
-    return int(np.clip(draws // max(n, 1), FEWEST, MOST))
+    return int(np.clip(draws // n, FEWEST, MOST))
 
 
 def samples(n: int, draws: int = MOST_DRAWS) -> Iterator[np.ndarray]:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from gpuforest.common.errors import BackendError
+from gpuforest.common.text import shortened
 from gpuforest.core.model import Model
 from gpuforest.core.nodes import is_leaf
 from gpuforest.explain import importances, paths
@@ -23,7 +24,7 @@ from gpuforest.tools.report import results as computed
 from gpuforest.tools.report.html import Html, h, joined, listed, name, scored, share, table
 from gpuforest.tools.report.results import Results
 from gpuforest.tools.report.rows import MOST_ROWS, unlike_training
-from gpuforest.tools.report.scores import DRAWS_OF_PAIRS, MOST_DRAWS, n_samples, wilson
+from gpuforest.tools.report.scores import DRAWS_OF_PAIRS, LESS, MOST_DRAWS, n_samples, wilson
 
 SHOWN_DEPENDENCES = 6
 SHOWN_FEATURES = 20
@@ -38,7 +39,7 @@ def model_parts(results: Results) -> list[Html]:
     """What was trained, on what, and how."""
     estimator, model = results.estimator, results.model
     settings = {key: repr(value) for key, value in facts.changed_settings(estimator).items()}
-    rows = [(h("code", key), h("code", html.shortened(of, 300))) for key, of in settings.items()]
+    rows = [(h("code", key), h("code", shortened(of, 300))) for key, of in settings.items()]
     shown = table(["parameter", "value"], rows)
     return [
         table([], [*_training_facts(estimator, model), *_forest_facts(estimator)], look="facts"),
@@ -56,7 +57,6 @@ def _training_facts(estimator: Any, model: Model) -> list[tuple[Any, Any]]:
     if estimator.n_outputs_ > 1 and task != "survival":
         task += f" of {estimator.n_outputs_} outputs"
     n_kinds, classes = len(model.forest.edges.categories), class_labels(model.forest)
-    titles = [f"classes of output {i}" for i in range(len(classes))]
     judged = "by trees of earlier blocks of time alone" if "_judges_" in kept else None
     if getattr(kept.get("_sampling_"), "groups", None) is not None:
         judged = "by trees that drew no row of their group"
@@ -74,7 +74,8 @@ def _training_facts(estimator: Any, model: Model) -> list[tuple[Any, Any]]:
         "target": name(source["target"]) if "target" in source else None,
         "features": joined([f"{len(names):,}, of which {n_kinds:,} categorical: ", listed(names)]),
     }
-    for title, labels in zip(titles if len(classes) > 1 else ["classes"], classes, strict=False):
+    for i, labels in enumerate(classes):
+        title = f"classes of output {i}" if len(classes) > 1 else "classes"
         known[title] = joined([f"{len(labels):,}: ", listed(labels)])
     unknown = ", ".join(key for key, value in recorded.items() if value is None)
     known |= recorded | {"not recorded": unknown or None, "random seed": str(estimator.seed_)}
@@ -106,7 +107,7 @@ def _forest_facts(estimator: Any) -> list[tuple[Any, Any]]:
     size, leaves = facts.n_bytes(forest), int(is_leaf(forest.nodes).sum())
     return [
         ("trees", f"{forest.n_trees:,}, with {forest.n_nodes:,} nodes and {leaves:,} leaves"),
-        *((key, html.shortened(value, 200)) for key, value in boosted),
+        *((key, shortened(value, 200)) for key, value in boosted),
         ("size in memory", f"{size / 1e6:,.1f} MB" if size > 1e6 else f"{size:,} bytes"),
         ("SHA-256 of the forest", h("code", facts.forest_digest(forest))),
         ("this report is by", ", ".join(f"{key} {value}" for key, value in versions.items())),
@@ -153,7 +154,6 @@ def importance_parts(results: Results) -> list[Html]:
 
 
 def _bars(names: list[str], order: np.ndarray, values: np.ndarray, std: np.ndarray | None) -> Html:
-    """A table of features with a bar for each."""
     header = ["feature", "", "importance" + " ± std" * (std is not None)]
     most, rows = float(values[order].max(initial=1e-12)), []
     for f in order:
@@ -206,7 +206,6 @@ def _error_pictures(results: Results) -> list[Html | None]:
 
 
 def _tree_details(estimator: Any, tree: int, which: str) -> Html:
-    """A tree behind its title."""
     forest, nodes = estimator.forest_, nodes_of(estimator, tree, max_depth=LEVELS)
     sizes, items = paths.subtree_sizes(forest, tree), dict[int, Html]()
     for number, node in reversed(nodes.items()):
@@ -214,7 +213,7 @@ def _tree_details(estimator: Any, tree: int, which: str) -> Html:
         if node.parent is not None:
             above = nodes[node.parent]
             way = above.branches[above.children.index(number)].words(html.figure)
-        line = [html.shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
+        line = [shortened(way, LONGEST), h("small", " · ", *_node_words(estimator, node))]
         if node.depth == LEVELS and not node.is_leaf:
             line.append(h("small", f" · {sizes[number] - 1:,} nodes below"))
         if node.depth == LEVELS or node.is_leaf:
@@ -234,7 +233,6 @@ def _tree_details(estimator: Any, tree: int, which: str) -> Html:
 
 
 def _node_words(estimator: Any, node: Node) -> list[Any]:
-    """Rows and prediction of a node."""
     rows = f"{node.n_samples:,} row" + "s" * (node.n_samples != 1)
     if estimator.forest_.baseline is not None:
         return [rows, f" · adds {html.figure(float(node.value[0, 0]))}"]
@@ -262,7 +260,7 @@ def score_parts(results: Results) -> list[Html]:
             "Out of bag: each training row is predicted by the trees that did not draw it, which "
             "estimates the score for new rows of the same origin without a test set."
         )
-        if oob.low is None:
+        if not oob.how:
             text += " There is no interval of it: that needs facts of the training not kept."
         parts.append(h("p", text))
     header = ["score", "value", "95% interval"]
@@ -270,7 +268,7 @@ def score_parts(results: Results) -> list[Html]:
     rows = []
     for s in scores:
         ends = joined([html.interval(s), h("small", f"by {s.how}")]) if s.how else "–"
-        rows.append([joined([s.name, less if s.less else None]), html.score_value(s), ends])
+        rows.append([joined([s.name, less if s.name in LESS else None]), html.score_value(s), ends])
     shown = table(header, rows, numbers=(1, 2))
     if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
         which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
@@ -386,7 +384,6 @@ def confusion_parts(results: Results) -> list[Html]:
 
 
 def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
-    """Precision and recall of each class."""
     total, taken, right = counts.sum(axis=1), counts.sum(axis=0), counts.diagonal()
     recall, precision, f1 = right / total, right / taken, 2 * right / (total + taken)
     order, rows = np.argsort(-total, kind="stable")[:MOST_CLASSES], []
@@ -407,7 +404,6 @@ def _class_table(names: np.ndarray, counts: np.ndarray) -> Html:
 
 
 def _pairs(names: np.ndarray, counts: np.ndarray) -> Html:
-    """The most frequent errors."""
     total, wrong = counts.sum(axis=1), counts * ~np.eye(len(counts), dtype=bool)
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_PAIRS]
     rows = [
@@ -431,7 +427,7 @@ def dependence_parts(results: Results) -> list[Html]:
     dependences = {f: arrays for f, arrays in found if arrays is not None}
     if not dependences:
         return []
-    target = html.shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
+    target = shortened(getattr(estimator, "source_", {}).get("target", "the target"), 30)
     keep, outputs, y = [0], [], f"mean prediction of {style.plain(target)}"
     what: list[Any] = ["the mean prediction, in units of ", name(target)]
     if results.task == "survival":
