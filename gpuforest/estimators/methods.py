@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends import numpy, registry
@@ -183,7 +184,9 @@ def proximity(self: Any, X: Any, Y: Any = None, oob: bool = False) -> Any:
         sampling = out_of_bag.known_bags(self)
         out_of_bag.check_rows(sampling, len(leaves))
         out = ~quantile_forest.in_bag(self.forest_, sampling)
-    return proximities.proximity_matrix(leaves, leaves if Y is None else _leaves(self, Y), out)
+    others = leaves if Y is None else _leaves(self, Y)
+    blocks = [block for _, block in proximities.proximity_blocks(leaves, others, out)]
+    return sparse.vstack(blocks, format="csr")
 
 
 def neighbours(self: Any, X: Any, k: int = 5, Y: Any = None) -> tuple[np.ndarray, np.ndarray]:

@@ -76,7 +76,7 @@ class SingleTree(base.BaseTrees):
         if method == "reduced_error":
             self._cut(pruning.reduced_error(trial))
         else:
-            ccp_alphas = pruning.path_alphas(trial.alphas, self.forest_.nodes)
+            ccp_alphas = np.unique(trial.alphas)  # from zero, which leaves have
             self._choose(trial.alphas, ccp_alphas, pruning.error_curve([trial], ccp_alphas), rule)
         return self
 
@@ -95,7 +95,7 @@ class SingleTree(base.BaseTrees):
         X, y, sample_weight, *_ = given
         weights = validation.check_weights(sample_weight, self._sampling_.n_rows)
         alphas = pruning.collapse_alphas(self.forest_, self._criterion)
-        candidates = pruning.middles(pruning.path_alphas(alphas, self.forest_.nodes))
+        candidates = pruning.middles(np.unique(alphas))
         # the last stands for all above it, where every fold's tree is its root
         tried = np.append(candidates[:-1], np.inf)
         checked = self._checked(y, self._sampling_.n_rows, backend)

@@ -70,10 +70,17 @@ def split_gains(forest: Forest, criterion: Criterion) -> np.ndarray:
             score = -forest.node_errors[begin:end]
         else:
             score = criterion.side_score(xp, forest.node_sums(first, last))
-        split, left = split_nodes(forest, first, last)
-        gain = score[left] + score[left + 1] - score[split]
-        gains[begin + split] = np.where(gain > 0, gain, 0.0)
+        rises = _rises(forest, first, last, score)
+        gains[begin:end] = np.where(rises > 0, rises, 0.0)
     return gains
+
+
+def _rises(forest: Forest, first: int, last: int, score: np.ndarray) -> np.ndarray:
+    """What the scores f64[m] of both children of a node exceed its own by, f64[m]; 0: leaf."""
+    split, left = split_nodes(forest, first, last)
+    rises = np.zeros(len(score))
+    rises[split] = score[left] + score[left + 1] - score[split]
+    return rises
 
 
 def gains_by_features(forest: Forest, first: int, last: int, gains: np.ndarray) -> np.ndarray:
@@ -109,13 +116,13 @@ def unbiased_importances(
     tree whose bag has all rows. Rows of weight zero do not count. The target y is i32[N, 1] class
     codes or i64[N, K] moments."""
     y, T = to_host(y), forest.n_trees
-    counts = np.ones(sampling.n_rows, bool) if sampling.weights is None else sampling.weights > 0
+    counted = True if sampling.weights is None else sampling.weights > 0
     importances = np.zeros((forest.edges.n_features, T))
     for begin, end in tree_groups(forest):
         step = memory.walked_at_once(sampling.n_rows, backend.memory_budget)
         for first in range(begin, end, step):
             last = min(first + step, end)
-            out = ~to_host(bags.was_drawn(sampling, forest.seed, first, last, backend)) & counts
+            out = ~to_host(bags.was_drawn(sampling, forest.seed, first, last, backend)) & counted
             leaves = to_host(backend.apply(some_trees(forest, first, last), matrix.codes))
             sums = _leaf_sums(forest, first, last, leaves, out, y)
             gains = gains_by_features(forest, first, last, oob_gains(forest, first, last, sums))
@@ -169,10 +176,7 @@ def oob_gains(forest: Forest, first: int, last: int, sums: np.ndarray) -> np.nda
         deviations = (others[:, 1:] - others[:, :1] * middle) * (means - middle)
         score = deviations.sum(axis=1) if coding.several else deviations.mean(axis=1)
         score = score / coding.scale**2 / (coding.n_outputs if coding.several else 1)
-    split, left = split_nodes(forest, first, last)
-    gains = np.zeros(len(score))
-    gains[split] = score[left] + score[left + 1] - score[split]
-    return gains
+    return _rises(forest, first, last, score)
 
 
 # permutation
@@ -186,44 +190,34 @@ def permutation_decreases(
     groups, T]. Rows of positive weight out of the tree's bag are scored; one hashed order serves
     all features of a tree. Zero for features without a split; NaN for trees whose bag has all
     rows."""
-    T = forest.n_trees
+    xp, T, K = backend.xp, forest.n_trees, forest.coding.n_values
     groups = [[f] for f in range(matrix.n_features)] if groups is None else groups
-    decreases = np.zeros((len(groups), T))
+    counted = True if sampling.weights is None else sampling.weights > 0
+
+    def of_tree(t: int, rows: np.ndarray) -> list[float]:
+        mixed = rows[random_order(forest.seed, t, len(rows))]
+        at, mixed = backend.asarray(rows), backend.asarray(mixed)
+        codes, used = xp.take(matrix.codes, at, axis=0), set(split_features(forest, t))
+
+        def score_with(features: set[int]) -> float:
+            for feature in features:
+                codes[:, feature] = xp.take(matrix.codes[:, feature], mixed)
+            values = xp.zeros((len(rows), K), dtype=xp.float64)
+            values = backend.accumulate(forest, codes, range(t, t + 1), None, values)
+            for feature in features:
+                codes[:, feature] = xp.take(matrix.codes[:, feature], at)
+            return score(rows, backend.asnumpy(values))
+
+        before, parts = score_with(set()), [used.intersection(group) for group in groups]
+        return [before - score_with(part) if part else 0.0 for part in parts]
+
+    decreases = np.full((len(groups), T), np.nan)
     for t in range(T):
         drawn = bags.was_drawn(sampling, forest.seed, t, t + 1, backend)[0, :]
-        rows = np.flatnonzero(~backend.asnumpy(drawn))
-        if sampling.weights is not None:
-            rows = rows[sampling.weights[rows] > 0]
-        used = set(split_features(forest, t))
-        parts = [sorted(used.intersection(group)) for group in groups]
-        of_tree = (forest, t, matrix, rows, parts, score, backend)
-        decreases[:, t] = _of_tree(*of_tree) if len(rows) else np.nan
+        rows = np.flatnonzero(~backend.asnumpy(drawn) & counted)
+        if len(rows):
+            decreases[:, t] = of_tree(t, rows)
         progress.report(t + 1, T)
-    return decreases
-
-
-def _of_tree(
-    forest: Forest, tree: int, matrix: BinnedMatrix, rows: np.ndarray, groups: list[list[int]],
-    score: Score, backend: Backend,
-) -> list[float]:  # fmt: skip
-    """The decrease of each of these groups of features; 0 of an empty one."""
-    xp, n, K = backend.xp, len(rows), forest.coding.n_values
-    codes = xp.take(matrix.codes, backend.asarray(rows), axis=0)
-    order = backend.asarray(random_order(forest.seed, tree, n))
-
-    def score_now() -> float:
-        zeros = xp.zeros((n, K), dtype=xp.float64)
-        values = backend.accumulate(forest, codes, range(tree, tree + 1), None, zeros)
-        return score(rows, backend.asnumpy(values))
-
-    before, decreases = score_now(), [0.0] * len(groups)
-    for g, group in enumerate(groups):
-        columns = [xp.asarray(codes[:, feature], copy=True) for feature in group]
-        for feature, column in zip(group, columns, strict=True):
-            codes[:, feature] = xp.take(column, order)
-        decreases[g] = before - score_now() if group else 0.0
-        for feature, column in zip(group, columns, strict=True):
-            codes[:, feature] = column
     return decreases
 
 
@@ -269,19 +263,15 @@ def with_shadows(
     m]. m >= n and m >= FEWEST_SHADOWS: few features have several shadows each. See `round_key`."""
     n_shadows = max(len(features), FEWEST_SHADOWS)
     sources = np.concatenate([features, np.resize(features, n_shadows)])
-    all_edges, plain = edges_of_features(edges, sources), codes[features]
+    values, plain = np.split(edges.values, edges.offsets[1:-1]), codes[features]
+    known = edges.categories
+    labels = {i: known[f] for i, f in enumerate(sources.tolist()) if f in known}
+    all_edges = BinEdges.of([values[f] for f in sources], labels)
     if all_edges.missing_code != edges.missing_code:
         plain = np.where(plain == edges.missing_code, all_edges.missing_code, plain)
     plain = plain.astype(all_edges.code_dtype, copy=False)
     shadows = shadows_of(np.resize(plain, (n_shadows, plain.shape[1])), key)
     return np.concatenate([plain, shadows]), all_edges, sources
-
-
-def edges_of_features(edges: BinEdges, features: np.ndarray) -> BinEdges:
-    """The edges of some features, which may come more than once."""
-    values, labels = np.split(edges.values, edges.offsets[1:-1]), edges.categories
-    categories = {i: labels[f] for i, f in enumerate(features.tolist()) if f in labels}
-    return BinEdges.of([values[f] for f in features], categories)
 
 
 def decided(hits: np.ndarray, n_rounds: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
@@ -71,13 +71,6 @@ def _common(bits: np.ndarray, row: np.ndarray, other: np.ndarray) -> np.ndarray:
         both = bits[row[i : i + step]] & bits[other[i : i + step]]
         counts[i : i + step] = np.bitwise_count(both).sum(axis=1, dtype=np.int64)
     return counts
-
-
-def proximity_matrix(
-    leaves: np.ndarray, others: np.ndarray, out: np.ndarray | None = None
-) -> csr_array:
-    """All proximities as one csr_array f64[N, M]; parameters as of `proximity_blocks`."""
-    return vstack([block for _, block in proximity_blocks(leaves, others, out)], format="csr")
 
 
 def nearest(

@@ -250,11 +250,6 @@ def middles(alphas: np.ndarray) -> np.ndarray:
     return np.append(means, alphas[-1])
 
 
-def path_alphas(alphas: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The alphas at which subtrees change, f64[n] ascending from zero, from `collapse_alphas`."""
-    return np.unique(np.append(0.0, alphas[~is_leaf(nodes)]))
-
-
 def error_curve(
     trials: Sequence[Trial], ccp_alphas: np.ndarray, repeats: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -199,7 +199,10 @@ class Distribution:
             weights = weights_below(self.members, leaves, low, high, backend.n_threads)
             below, upto, total, draws = np.moveaxis(weights, 2, 0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                return _rank(below / total, upto / total, 1 / draws, kind)
+                strict, weak, step = below / total, upto / total, 1 / draws
+                mean = (strict + weak) / 2
+                rank = mean + (weak > strict) * step / 2  # half a draw more if it is among them
+            return np.asarray({"weak": weak, "strict": strict, "mean": mean, "rank": rank}[kind])
 
         parts = []
         for rows, leaves in self._blocks(X, backend):
@@ -239,16 +242,6 @@ def _mean_of_trees(leaves: np.ndarray, of: Callable[[np.ndarray], np.ndarray]) -
     n = (leaves >= 0).sum(axis=1).reshape(-1, *[1] * (total.ndim - 1))
     with np.errstate(invalid="ignore"):
         return np.asarray(total / n)
-
-
-def _rank(below: np.ndarray, upto: np.ndarray, step: np.ndarray, kind: str) -> np.ndarray:
-    """Ranks from the weights of lesser and of not greater targets, and a draw's mean weight."""
-    if kind == "weak":
-        return upto
-    if kind == "strict":
-        return below
-    middle = (below + upto) / 2
-    return middle if kind == "mean" else np.asarray(middle + (upto > below) * step / 2)
 
 
 def in_bag(forest: Forest, sampling: Sampling) -> np.ndarray:

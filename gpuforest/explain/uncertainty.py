@@ -119,20 +119,14 @@ def products_bytes(forest: Forest, sampling: rules.Sampling) -> int:
     return 4 * T * n + 8 * T * min(n, ROWS) + 16 * T * T
 
 
-def draws_variance(sampling: rules.Sampling) -> float:
-    """v: the sum over rows of the variance of their draws, of a multinomial distribution."""
-    if sampling.weights is None:
-        return sampling.n_draws * (1 - 1 / sampling.n_rows)
-    share = sampling.weights / sampling.weights.sum(dtype=np.int64)
-    return float(sampling.n_draws * (1 - (share**2).sum()))
-
-
 def standard_errors(
     forest: Forest, sampling: rules.Sampling, G: np.ndarray, X: Array, backend: base.Backend
 ) -> np.ndarray:
     """Standard errors f64[N, K] of predictions; 0 where the corrected variance is negative."""
-    T, v, predictions = forest.n_trees, draws_variance(sampling.units), node_predictions(forest)
-    parts = []
+    T, units, predictions, parts = forest.n_trees, sampling.units, node_predictions(forest), []
+    weights = np.ones(units.n_rows, np.int64) if units.weights is None else units.weights
+    share = weights / weights.sum(dtype=np.int64)
+    v = units.n_draws * (1 - (share**2).sum())  # draws of a row have a multinomial distribution
     for _, leaves in leaf_blocks(forest, X, backend):
         trees = predictions[leaves]
         d = np.moveaxis(trees - trees.mean(axis=1, keepdims=True), 2, 0)  # [K, n, T]
