@@ -285,25 +285,24 @@ def test_binned_data_and_other_targets():
 
 
 CODES = np.random.default_rng(0).integers(0, 9, (6, 50)).astype(np.uint8)
+KEY = importances.round_key(1, 0)
 EDGES = BinEdges(np.tile(np.arange(8.0), 6), np.arange(0, 49, 8, dtype=np.int64))
 
 
 def test_orders_of_shadows_differ_and_blocks_change_nothing(monkeypatch):
     rows = np.tile(np.arange(50, dtype=np.uint8), (3, 1))
-    keys = importances.round_key(1, 0), importances.round_key(1, 1), importances.round_key(2, 0)
+    keys = KEY, importances.round_key(1, 1), importances.round_key(2, 0)
     orders = np.concatenate([importances.shadows_of(rows, key) for key in keys])
     assert len(np.unique(orders, axis=0)) == 9
-    assert np.array_equal(orders[:3], importances.shadows_of(rows, importances.round_key(1, 0)))
-    whole = importances.shadows_of(CODES, importances.round_key(1, 0))
+    assert np.array_equal(orders[:3], importances.shadows_of(rows, KEY))
+    whole = importances.shadows_of(CODES, KEY)
     monkeypatch.setattr("gpuforest.explain.importances.HASHES_AT_ONCE", 60)
-    assert np.array_equal(importances.shadows_of(CODES, importances.round_key(1, 0)), whole)
+    assert np.array_equal(importances.shadows_of(CODES, KEY), whole)
 
 
 def test_some_features_and_their_shadows_keep_their_meaning():
     features = np.array([1, 4])
-    codes, edges, sources = importances.with_shadows(
-        CODES, EDGES, features, importances.round_key(1, 0)
-    )
+    codes, edges, sources = importances.with_shadows(CODES, EDGES, features, KEY)
     assert sources.tolist() == [1, 4, 1, 4, 1, 4, 1]  # five shadows at the least
     assert np.array_equal(codes[:2], CODES[features])
     assert np.array_equal(np.sort(codes), np.sort(CODES[sources]))
@@ -314,9 +313,7 @@ def test_some_features_and_their_shadows_keep_their_meaning():
     edges = BinEdges(values, np.array([0, 300, 302]), kinds, {1: ("a", "b")})
     assert edges.missing_code == 301
     codes = np.array([[0, 300, 301, 7], [0, 1, 301, 2]], np.uint16)
-    found, taken, _ = importances.with_shadows(
-        codes, edges, np.array([1]), importances.round_key(1, 0)
-    )
+    found, taken, _ = importances.with_shadows(codes, edges, np.array([1]), KEY)
     assert taken.categories == dict.fromkeys(range(6), ("a", "b"))
     assert taken.missing_code == 4  # three bins and a spare one
     assert found.dtype == np.uint8  # as few bins need

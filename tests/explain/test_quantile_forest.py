@@ -24,26 +24,31 @@ def grown(n=5, leaf=6, y=Y, backend="numpy", **options):
     return RandomForestQuantileRegressor(n, **options).fit(X, y)
 
 
-def exact_weights(model, i, out_of_bag, rows=X):
+def bags_of(model):
+    return draw_bags(model._rows_.sampling, model.seed_, 0, model.n_estimators_, NumpyBackend())
+
+
+def draws_of(model, i, out_of_bag):
+    """How often rows were drawn into the leaf of row i, a list for each tree that counts."""
+    return [
+        np.where(leaves == leaves[i], bag, 0)
+        for leaves, bag in zip(model.apply(X).T, bags_of(model), strict=True)
+        if not (out_of_bag and bag[i])
+    ]
+
+
+def exact_weights(model, i, out_of_bag):
     """The weight of each training row for row i of them, and the number of draws in its leaves."""
-    leaves, n_trees = model.apply(rows), model.n_estimators_
-    bags = draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
-    trees = [t for t in range(n_trees) if not (out_of_bag and bags[t][i])]
-    weights, draws = [Fraction(0)] * len(rows), 0
-    for t in trees:
-        inside = [
-            int(m) if leaf == leaves[i, t] else 0
-            for m, leaf in zip(bags[t], leaves[:, t], strict=True)
-        ]
-        draws += sum(inside)
-        for r, m in enumerate(inside):
-            weights[r] += Fraction(m, sum(inside) * len(trees))
-    return weights, draws
+    trees, weights = draws_of(model, i, out_of_bag), [Fraction(0)] * len(X)
+    for inside in trees:
+        for r, m in enumerate(inside.tolist()):
+            weights[r] += Fraction(m, int(inside.sum()) * len(trees))
+    return weights, int(np.sum(trees))
 
 
-def plain(model, i, out_of_bag, rows=X):
+def plain(model, i, out_of_bag):
     """Quantiles of row i: Meinshausen's, and the mean over windows; and the weighted mean."""
-    weights, draws = exact_weights(model, i, out_of_bag, rows)
+    weights, draws = exact_weights(model, i, out_of_bag)
     if not draws:
         return [np.nan] * len(LEVELS), [np.nan] * len(LEVELS), np.nan
     pairs = sorted((Fraction(y), w) for y, w in zip(Y.tolist(), weights, strict=True) if w)
@@ -120,15 +125,9 @@ def test_without_bootstrap_weights_are_draws():
     assert np.array_equal(one, other)
 
 
-def draws_of(model, i, out_of_bag):
+def targets_of(model, i, out_of_bag=False):
     """The targets of all draws in the leaves of row i, a list for each tree that counts."""
-    leaves, n_trees = model.apply(X), model.n_estimators_
-    bags = draw_bags(model._rows_.sampling, model.seed_, 0, n_trees, NumpyBackend())
-    return [
-        np.repeat(Y, np.where(leaves[:, t] == leaves[i, t], bags[t], 0))
-        for t in range(n_trees)
-        if not (out_of_bag and bags[t][i])
-    ]
+    return [np.repeat(Y, drawn) for drawn in draws_of(model, i, out_of_bag)]
 
 
 METHODS = ["linear", "lower", "higher", "midpoint", "inverted_cdf"]
@@ -139,7 +138,7 @@ METHODS = ["linear", "lower", "higher", "midpoint", "inverted_cdf"]
 def test_quantiles_of_draws_and_of_trees_are_numpys(backend, out_of_bag):
     model = grown(backend=backend)
     levels, options = [0.1, 0.25, 0.5, 1.0], {"oob_score": out_of_bag}
-    lists = [draws_of(model, i, out_of_bag) for i in range(len(X))]
+    lists = [targets_of(model, i, out_of_bag) for i in range(len(X))]
     assert ([] in lists) == out_of_bag  # some row is in all bags
     for method in [*METHODS, "mean"]:
         of_levels = partial(np.quantile, q=levels, method=method)
@@ -186,7 +185,7 @@ def test_ranks_are_sums_of_weights_or_means_over_trees(backend):
     model = grown()
     found = model.quantile_ranks(X, Y[::-1], kind="weak", aggregate_leaves_first=False)
     for i in range(0, 90, 7):
-        each = [(draws <= Y[::-1][i]).mean() for draws in draws_of(model, i, False)]
+        each = [(draws <= Y[::-1][i]).mean() for draws in targets_of(model, i)]
         assert abs(found[i] - np.mean(each)) < 1e-12
 
 
@@ -194,20 +193,17 @@ def test_ranks_are_sums_of_weights_or_means_over_trees(backend):
 @pytest.mark.parametrize("out_of_bag", [False, True])
 def test_proximity_counts(out_of_bag):
     model = grown()
-    leaves = model.apply(X)
-    bags = draw_bags(model._rows_.sampling, model.seed_, 0, 5, NumpyBackend())
     found = model.proximity_counts(X, return_sorted=False, oob_score=out_of_bag)
     for i in range(len(X)):
-        counted = np.array([not (out_of_bag and bags[t][i]) for t in range(5)])
-        counts = ((leaves == leaves[i]) & counted) * bags.T
-        expected = [(r, int(n)) for r, n in enumerate(counts.sum(axis=1)) if n]
+        counts = np.sum([np.zeros(90, int), *draws_of(model, i, out_of_bag)], axis=0)
+        expected = [(r, n) for r, n in enumerate(counts.tolist()) if n]
         assert found[i] == expected
         by_count = sorted(expected, key=lambda pair: -pair[1])
         if i % 30 == 0:
             few = model.proximity_counts(X, 3, oob_score=out_of_bag)[i]
             assert few == by_count[:3]
     unsampled = model._get_unsampled_indices(model.estimators_[1])
-    assert np.array_equal(unsampled, np.flatnonzero(bags[1] == 0))
+    assert np.array_equal(unsampled, np.flatnonzero(bags_of(model)[1] == 0))
     for wrong in (0, 1.5):
         with pytest.raises(ValueError, match="must be an integer from 1 on"):
             model.proximity_counts(X, wrong)
@@ -216,8 +212,7 @@ def test_proximity_counts(out_of_bag):
 def test_duplicates_are_out_of_bag_together():
     model = grown(12, 1)
     pair = [4, 70]
-    bags = draw_bags(model._rows_.sampling, model.seed_, 0, 12, NumpyBackend()) > 0
-    apart = ~bags[:, pair].any(axis=1)
+    apart = ~bags_of(model)[:, pair].any(axis=1)
     trees = [tree.predict(X[4:5])[0] for tree in model.estimators_]
     found = model.predict(X[4:5], "mean", oob_score=True, indices=[4.0], duplicates=[pair])
     assert np.allclose(found, np.mean(np.array(trees)[apart]))

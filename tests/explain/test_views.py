@@ -260,27 +260,23 @@ def test_curves_of_single_rows_are_predicted_a_point_at_a_time(monkeypatch):
 
 @pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.RandomForestRegressor])
 def test_clipped_leaves_stay_with_the_model(tmp_path, kind):
-    X, y = load_diabetes(return_X_y=True)
+    X, y = DIABETES
     y = y > 120 if kind is gf.RandomForestClassifier else y
     signs = [0, 0, 1, 1, 0, 0, 0, 0, 0, 0]
     model = kind(5, monotonic_cst=signs, random_state=0).fit(X, y)
     assert model.forest_.leaf_values is not None
-    model.save(tmp_path / "model")
     ask = "predict_proba" if kind is gf.RandomForestClassifier else "predict"
     found = getattr(model, ask)(X)
-    for other in (gf.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+    for other in (reloaded(model, tmp_path), pickle.loads(pickle.dumps(model))):
         assert np.array_equal(getattr(other, ask)(X), found)
     mean = sum(getattr(tree, ask)(X) for tree in model.estimators_) / 5
     assert np.array_equal(mean, found)
-    X = X.astype(np.float32)
-    assert np.array_equal(getattr(model.to_sklearn(), ask)(X), getattr(model, ask)(X))
-    model.set_params(warm_start=True, n_estimators=8).fit(load_diabetes().data, y)
-    whole = kind(8, monotonic_cst=signs, random_state=0).fit(load_diabetes().data, y)
+    small = X.astype(np.float32)
+    assert np.array_equal(getattr(model.to_sklearn(), ask)(small), getattr(model, ask)(small))
+    model.set_params(warm_start=True, n_estimators=8).fit(X, y)
+    whole = kind(8, monotonic_cst=signs, random_state=0).fit(X, y)
     assert same_forest(model.forest_, whole.forest_)
     assert np.array_equal(model.forest_.leaf_values, whole.forest_.leaf_values)
-
-
-DIABETES = load_diabetes(return_X_y=True)
 
 
 def test_leaf_impurity_is_the_same_on_every_backend_and_in_files(backend, tmp_path):
@@ -288,10 +284,6 @@ def test_leaf_impurity_is_the_same_on_every_backend_and_in_files(backend, tmp_pa
     reference = gf.DecisionTreeRegressor(max_depth=4, backend="numpy").fit(*DIABETES)
     found = tree.forest_.leaf_impurity
     assert np.array_equal(found, reference.forest_.leaf_impurity)
-    leaves = tree.apply(DIABETES[0])
-    for leaf in np.unique(leaves):
-        spread = np.var(DIABETES[1][leaves == leaf])
-        assert np.isclose(tree.tree_.impurity[leaf], spread, rtol=1e-12)  # sums round
     assert np.array_equal(reloaded(tree, tmp_path).tree_.impurity, tree.tree_.impurity)
     assert np.array_equal(pickle.loads(pickle.dumps(tree)).tree_.impurity, tree.tree_.impurity)
 
