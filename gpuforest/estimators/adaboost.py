@@ -39,8 +39,6 @@ class AdaBoost(ensembles.BaseForest):
     _draws: ClassVar[bool]  # whether the rows of a round are drawn by their weights
     estimator_weights_: np.ndarray
     estimator_errors_: np.ndarray
-    n_estimators: int
-    learning_rate: float
     estimator: Any = None
     estimator_params: Any = ()
     # what follows from a tree's errors on the targets, and from the rows' weights; see `boost`
@@ -252,7 +250,6 @@ class AdaBoostRegressor(AdaBoost, base.Regressor):
     _tree, _draws = DecisionTreeRegressor, True
     _default_depth, _combine = 3, "median"
     class_weight = None  # which trees for numbers do not have
-    loss: str
 
     def _judge(
         self, tree: Forest, plan: TrainingPlan, target: np.ndarray, weights: np.ndarray

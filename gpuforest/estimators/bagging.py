@@ -33,8 +33,6 @@ class Bagging(ensembles.BaseForest):
     """Both bagging estimators: the tree says how each is grown, and the bag what it grows from."""
 
     _default_depth, _keeps_draws, _family = None, False, "bags"
-    max_samples: Any
-    max_features: int | float
     estimator: Any = None
     estimator_params: Any = ()
     estimator_ = property(foreign.estimator_)

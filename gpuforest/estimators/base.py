@@ -42,12 +42,6 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     criterion_: str
     backend_: str
     n_outputs_: int
-    n_estimators: int | str
-    max_estimators: int
-    criterion: str
-    max_bins: int | str
-    backend: str
-    random_state: Any
     verbose: int = 0
     _sampling_: rules.Sampling
     _splitter = "best"

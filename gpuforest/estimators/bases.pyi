@@ -13,6 +13,41 @@ class CallbackSupport:
 class BaseEstimator:
     n_features_in_: int
     feature_names_in_: np.ndarray
+    # parameters: params.py says which estimator has which, and gpuforest/__init__.pyi their types
+    alpha: Any
+    backend: Any
+    bootstrap: Any
+    categorical_features: Any
+    categorical_split: Any
+    ccp_alpha: Any
+    ccp_cv: Any
+    ccp_rule: Any
+    class_weight: Any
+    contamination: Any
+    criterion: Any
+    default_quantiles: Any
+    early_stopping: Any
+    importance: Any
+    learning_rate: Any
+    loss: Any
+    low_memory: Any
+    max_bins: Any
+    max_estimators: Any
+    max_features: Any
+    max_iter: Any
+    max_samples: Any
+    max_samples_leaf: Any
+    memory_limit: Any
+    min_category_frequency: Any
+    monotonic_cst: Any
+    n_estimators: Any
+    n_jobs: Any
+    n_times: Any
+    random_state: Any
+    refit: Any
+    sparse_output: Any
+    splitter: Any
+    warm_start: Any
     def __init__(self, *args: Any, **params: Any) -> None: ...
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
     def set_params(self, **params: Any) -> Self: ...
@@ -32,7 +67,9 @@ class ClassifierMixin:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
 class RegressorMixin(ClassifierMixin): ...
-class MetaEstimatorMixin: ...
+
+class MetaEstimatorMixin:
+    estimator: Any
 
 class OutlierMixin:
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray: ...

@@ -28,12 +28,6 @@ partial_dependence = imports.deferred("gpuforest.export.sklearn_boosting", "part
 class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
     """Runs the rounds. The two estimators add the target."""
 
-    loss: str
-    max_iter: int
-    monotonic_cst: Any
-    warm_start: bool
-    early_stopping: Any
-    refit: bool
     quantile: float | None = None
     min_category_frequency = 1  # each category is one by itself
     _presets, _family = presets.BOOSTING, "boosting"

@@ -203,11 +203,6 @@ RETURNS = {
     "Classifier.predict": "Array of shape (n_samples,) or (n_samples, n_outputs), of the dtype of "
         "`classes_` and of the kind of X: where X is on a GPU, a result on it; but strings and "
         "several outputs are in a NumPy array always",
-    "Classifier.predict_proba": "float64 array of shape (n_samples, n_classes), in the order of "
-        "`classes_`, or a list of them, one for each of several outputs; on a GPU where X is on "
-        "one",
-    "Classifier.predict_log_proba": "float64 array of shape (n_samples, n_classes), or a list of "
-        "them; on a GPU where X is on one",
     "HistGradientBoostingClassifier.predict": "array of shape (n_samples,)",
     "AdaBoostClassifier.predict": "array of shape (n_samples,), as of "
         "`RandomForestClassifier.predict`",

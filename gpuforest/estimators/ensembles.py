@@ -43,13 +43,6 @@ class BaseForest(BaseTrees):
     oob_curve_: Bunch
     oob_max_features_: Bunch
     oob_parameters_: Bunch
-    bootstrap: bool
-    class_weight: Any
-    categorical_features: Any
-    min_category_frequency: int
-    categorical_split: str
-    memory_limit: int | str | None
-    n_jobs: int | None
 
     @property
     def estimator(self) -> Any:

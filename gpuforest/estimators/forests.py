@@ -86,8 +86,6 @@ class RandomTreesEmbedding(bases.TransformerMixin, ensembles.UnsupervisedForest)
     (3, 300)
     """
 
-    sparse_output: bool
-
     def _set_oob_score_and_attributes(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("OOB score not supported by tree embedding")
 

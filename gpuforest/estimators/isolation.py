@@ -43,8 +43,6 @@ class IsolationForest(bases.OutlierMixin, ensembles.UnsupervisedForest):
     [1, 1, -1]
     """
 
-    contamination: Any
-    max_features: int | float
     estimators_features_ = property(ensembles.drawn_features)
     _to_sklearn = staticmethod(deferred("gpuforest.export.sklearn", "isolation_to_sklearn"))
 

@@ -132,10 +132,9 @@ def check_background(estimator: Any, background: Any, backend: Any) -> Any:
     """The rows of a background as `check_table` has them; its errors name the background."""
     try:
         return check_table(estimator, background, backend)
-    except TypeError as error:
-        raise TypeError(f"background: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"background: {error}") from error
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"background: {error}") from error
 
 
 def check_explained(estimator: Any) -> None:

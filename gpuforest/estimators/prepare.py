@@ -150,10 +150,12 @@ def prepare_rounds(
         matrix = bin_matrix(train.X, edges, backend)
         if isinstance(given.X, BinnedData) and backend.on_host:
             matrix = boosting_fit.apart(matrix, given.X)
+    groups = None
+    if train.groups is not None and estimator.subsample < 1:  # numbered anew
+        groups = np.unique(train.groups, return_inverse=True)[1].astype(dtypes.ROW)
     boosting = booster.Boosting(
         matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
-        loss=loss, signs=signs, groups=interacting, memory=n_bytes, seed=seed,
-        row_groups=train.group_numbers if estimator.subsample < 1 else None,
+        loss=loss, signs=signs, groups=interacting, row_groups=groups, memory=n_bytes, seed=seed,
         **boosting_fit.rules_of(estimator, stops),
     )  # fmt: skip
     return boosting_fit.BoostingPlan(boosting, backend, train, held, stops)

@@ -26,8 +26,6 @@ KINDS = ("rank", "weak", "strict", "mean")
 class QuantileForest(ensembles.ForestRegressor):
     """Predictions of a forest that keeps its training rows."""
 
-    default_quantiles: Any
-    max_samples_leaf: int | float | None
     _rows_: TrainingRows
     min_samples_leaf_ = property(ensembles.fewest_rows)
     _family = "quantiles"

@@ -233,12 +233,6 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     array([1, 4])
     """
 
-    estimator: Any
-    importance: str
-    alpha: float
-    max_iter: int
-    random_state: Any
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the features that are related to the target."""
         self._validate_params()

@@ -81,9 +81,7 @@ class SurvivalForest(ensembles.BaseForest):
     """Many trees for times that may be censored."""
 
     _task, _family = EventTimes(), "survival"
-    n_times: int
     oob_prediction_: np.ndarray
-    low_memory: bool
     _rows_: quantile_forest.TrainingRows  # whose targets are [time, cause of the event or 0]
     proximity, neighbours = methods.proximity, methods.neighbours
     estimators_samples_ = property(methods.estimators_samples_)
@@ -203,7 +201,6 @@ class SurvivalTree(trees.DecisionTreeRegressor):
     """A tree of a survival forest. A fit grows the tree of a forest of one tree, from all rows,
     with the parameters that both have."""
 
-    splitter: str
     _check_cause, score = SurvivalForest._check_cause, SurvivalForest.score
 
     def fit(  # type: ignore[override]  # as of single trees

@@ -9,10 +9,9 @@ from itertools import compress
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 
 from gpuforest.backends.base import Backend, take_rows
-from gpuforest.common.dtypes import ROW
 from gpuforest.core import bins, criteria, rules
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget, TargetCoding
@@ -68,12 +67,6 @@ class Rows:
     def y(self) -> np.ndarray:
         """The target of one output on the host: numbers f64[N], or class codes i64[N]."""
         return host_target(self.target)[:, 0]
-
-    @property
-    def group_numbers(self) -> np.ndarray | None:
-        """Group numbers 0, 1, ... of the groups that occur in these rows, i32[N]."""
-        groups = self.groups
-        return None if groups is None else np.unique(groups, return_inverse=True)[1].astype(ROW)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -236,10 +229,8 @@ class Classes(Task):
         codes, parts = codes[seen], [part[seen] for part in parts]
         y = [labels[column] for labels, column in zip(classes, codes.T, strict=True)]
         best = [labels[part.argmax(axis=1)] for labels, part in zip(classes, parts, strict=True)]
-        if coding.several:
-            score = scoring(plan, subset_accuracy)(np.stack(y, axis=1), np.stack(best, axis=1))
-        else:
-            score = scoring(plan, accuracy_score)(y[0], best[0])
+        both = (np.stack(a, axis=1) if coding.several else a[0] for a in (y, best))
+        score = scoring(plan, subset_accuracy)(*both)
         calibration = uncertainty.calibrated_classes(list(codes.T), parts)
         return found | {"oob_score_": float(score), "_calibration_": calibration}
 
@@ -338,7 +329,7 @@ def accuracy(y: np.ndarray, values: np.ndarray, ends: np.ndarray) -> float:
 def subset_accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
     """Share of the rows whose outputs are all right, as scikit-learn's `accuracy_score` has it,
     which refuses several outputs of more than two classes."""
-    return float(np.mean((y == predicted).all(axis=1)))
+    return float(np.mean((y == predicted).reshape(len(y), -1).all(axis=1)))
 
 
 def r_squared(y: np.ndarray, values: np.ndarray) -> float:

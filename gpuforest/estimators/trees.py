@@ -38,10 +38,6 @@ class SingleTree(base.BaseTrees):
     _takes_outputs = True
     __metadata_request__fit: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-    ccp_alpha: float | str
-    ccp_cv: Any
-    ccp_rule: str
-    monotonic_cst: Any
     ccp_alpha_: float
     classes_: Any
     pruning_curve_: Bunch
