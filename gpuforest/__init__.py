@@ -16,14 +16,17 @@ _homes = {
         "data.binned": "BinnedData",
         "data.blocks": "predict_blocks",
         "growing.memory": "MemoryEstimate",
-        "estimators": "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor "
-        "DecisionTreeClassifier DecisionTreeRegressor ExtraTreesClassifier ExtraTreesRegressor "
-        "ExtraTreesQuantileRegressor HistGradientBoostingClassifier HistGradientBoostingRegressor "
-        "IsolationForest RandomForestClassifier RandomForestRegressor "
-        "RandomForestQuantileRegressor RandomTreesEmbedding RandomSurvivalForest "
-        "ExtraSurvivalTrees",
+        "estimators.adaboost": "AdaBoostClassifier AdaBoostRegressor",
+        "estimators.bagging": "BaggingClassifier BaggingRegressor",
+        "estimators.boosting": "HistGradientBoostingClassifier HistGradientBoostingRegressor",
+        "estimators.forests": "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier "
+        "RandomForestRegressor RandomTreesEmbedding",
+        "estimators.isolation": "IsolationForest",
         "estimators.memory": "estimate_memory",
+        "estimators.quantile_forests": "ExtraTreesQuantileRegressor RandomForestQuantileRegressor",
         "estimators.selection": "BorutaSelector oob_impurity_importance oob_permutation_importance",
+        "estimators.survival": "ExtraSurvivalTrees RandomSurvivalForest",
+        "estimators.trees": "DecisionTreeClassifier DecisionTreeRegressor",
         "explain.bias_variance": "BiasVariance bias_variance",
         "explain.proximities": "class_prototypes impute_by_proximity proximity_outliers",
         "export.c": "export_c",

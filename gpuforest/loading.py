@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gpuforest import estimators
+import gpuforest
 from gpuforest.backends.registry import get_host_backend
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import ModelFormatError, damaged, need
@@ -19,6 +19,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.data.survival import are_survival
 from gpuforest.estimators.adaboost import AdaBoost
+from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.survival import SurvivalForest
@@ -81,7 +82,7 @@ def _parameter(value: Any) -> Any:
 def _made(name: str, parameters: Any) -> Any:
     """An estimator that is not fitted."""
     need(type(parameters) is dict, "parameters that are none")
-    kind = getattr(estimators, name)
+    kind = getattr(gpuforest, name)
     names = set(kind._get_param_names()).difference(WHERE_IT_RUNS)
     need(parameters.keys() <= names, "an unknown parameter")
     estimator = kind(**{name: _parameter(value) for name, value in parameters.items()})
@@ -92,7 +93,9 @@ def _made(name: str, parameters: Any) -> Any:
 def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     """A fitted estimator of a checked forest."""
     name, coding = header["estimator"], forest.coding
-    need(name in estimators.__all__, f"an unknown estimator {name!r:.80}")
+    kind = getattr(gpuforest, str(name), None)
+    is_estimator = isinstance(kind, type) and issubclass(kind, BaseTrees)
+    need(is_estimator, f"an unknown estimator {name!r:.80}")
     estimator = _made(name, header["parameters"])
     is_classes = coding.classes is not None or len(coding.several) > 0
     need(is_classes == name.endswith("Classifier"), "classes and estimator disagree")
@@ -236,7 +239,7 @@ def from_sklearn(model: Any) -> Any:
             f"criterion={model.criterion!r} is none of gpuforest's: train the model with one of "
             + ", ".join(criteria.CRITERIA)
         )
-    kind = getattr(estimators, name)
+    kind = getattr(gpuforest, name)
     converted = sklearn.with_known(kind, model.get_params(deep=False))
     sklearn.copy_to(converted, vars(model), "n_features_in_", "n_outputs_", "feature_names_in_")
     converted._keep((sklearn_boosting if boosted else sklearn).forest_of(model))

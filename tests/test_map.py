@@ -156,11 +156,9 @@ def test_an_estimator_that_follows_the_list(copied):
     name = "ToyForestClassifier"
     edits = {
         "estimators/NAME.py": None,
-        "estimators/__init__.py": [
-            (r"\A(.*\n\n)", rf"\1from gpuforest.estimators.toy import {name}\n"),
-            (r"^__all__ = \[$", rf'__all__ = [\n    "{name}",'),
+        "__init__.py": [
+            (r'^        "estimators.trees": ', rf'        "estimators.toy": "{name}",\n\g<0>')
         ],
-        "__init__.py": [(r'^        "estimators": "', rf"\g<0>{name} ")],
         "tools/cli/options.py": [(r"^MODELS = .*$", rf'\g<0>\n    "toy": "{name}",')],
     }
     assert list(edits) == listed("An estimator")

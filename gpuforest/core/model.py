@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,9 @@ class Model:
 
 
 def is_public(kind: type) -> bool:
-    """True if gpuforest exports an estimator's class, which `gpuforest.estimators` marks."""
-    return "_is_public" in vars(kind)
+    """True if gpuforest exports this class, not only one from which it is derived."""
+    homes = vars(import_module("gpuforest"))["_homes"]
+    return kind.__module__ == f"gpuforest.{homes.get(kind.__name__)}"
 
 
 def model_of(fitted: Any, lacks: str) -> Model:
