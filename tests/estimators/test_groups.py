@@ -29,7 +29,7 @@ LABELS = np.where(Y > 0, "high", "low")
 WEIGHTS = RNG.integers(0, 4, N)
 FORESTS = [
     gf.RandomForestRegressor, gf.ExtraTreesRegressor, gf.RandomForestQuantileRegressor,
-    gf.BaggingRegressor, gf.RandomForestClassifier, gf.BaggingClassifier,
+    gf.BaggingRegressor, gf.RandomForestClassifier, gf.BaggingClassifier, gf.RandomSurvivalForest,
 ]  # fmt: skip
 
 
@@ -43,6 +43,8 @@ def made(kind, **params):
 
 
 def target(kind):
+    if kind is gf.RandomSurvivalForest:
+        return np.rec.fromarrays([np.arange(N) % 4 > 0, np.exp(-Y)])
     return LABELS if hasattr(kind, "predict_proba") else Y
 
 

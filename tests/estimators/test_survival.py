@@ -333,12 +333,6 @@ def test_shares_of_features_add_up_to_the_risks(rows, first):
     assert np.abs(shares).sum(axis=0).argmax(axis=0).tolist() == first
 
 
-def test_rows_that_come_in_blocks():
-    forest = RandomSurvivalForest(10, random_state=0, backend="numpy").fit(X, Y)
-    data = gpuforest.BinnedData.from_blocks([X[:50], X[50:]], random_state=0)
-    assert np.array_equal(clone(forest).fit(data, Y).predict(X), forest.predict(X))
-
-
 def test_as_scikit_learn_calls_it():
     scores = cross_val_score(RandomSurvivalForest(20, random_state=0), *data(300), cv=3)
     assert scores.min() > 0.55
@@ -448,16 +442,6 @@ def test_extremes():
     assert forest.forest_.n_nodes == 5  # both sides of a split have an event
     same = target([True, False] * 10, np.ones(20))
     assert np.isfinite(RandomSurvivalForest(5, random_state=0).fit(X[:20], same).predict(X)).all()
-
-
-def test_whole_groups_are_drawn():
-    groups = np.repeat(np.arange(50), 4)
-    options = {"n_estimators": 30, "oob_score": True, "random_state": 0}
-    forest = RandomSurvivalForest(**options).fit(X, Y, groups=groups)
-    bags = draw_bags(forest._sampling_, forest.seed_, 0, 30, NumpyBackend())
-    assert (bags.reshape(30, 50, 4) == bags[:, ::4][:, :, None]).all()
-    alone = RandomSurvivalForest(**options).fit(X, Y, groups=np.arange(len(X)))
-    assert np.array_equal(alone.predict(X), RandomSurvivalForest(**options).fit(X, Y).predict(X))
 
 
 # several causes
