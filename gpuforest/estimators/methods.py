@@ -101,7 +101,9 @@ def expected_value(self: Any, background: Any) -> Any:
 
     def work(backend: Any) -> np.ndarray:
         rows = check_background(model, background, backend)
-        return shap.background_mean(model.forest_, rows, backend)
+        shap.refuse(model.forest_)
+        predicted = to_host(prediction.predict(model.forest_, rows, backend))
+        return np.asarray(predicted.mean(axis=0))
 
     means = registry.run_on_backend(work, **self._chosen(background))
     return float(means[0]) if len(means) == 1 else means

@@ -142,9 +142,8 @@ def kept_curves(estimator: Any) -> dict[str, np.ndarray]:
 
 def best_round(values: np.ndarray, less_is_better: bool) -> int:
     """The first round of the best loss or score, where a curve begins before the first round."""
-    worst = np.inf if less_is_better else -np.inf
-    values = np.where(np.isnan(values), worst, values)
-    return int(values.argmin() if less_is_better else values.argmax())
+    losses = values if less_is_better else -values
+    return int(np.where(np.isnan(losses), np.inf, losses).argmin())
 
 
 def tree_leaves(forest: Forest) -> np.ndarray:

@@ -90,9 +90,8 @@ def leaf_members(
 
     parts = parallel_map(of_tree, range(T), backend.n_threads)
     row_count, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
-    rank = np.empty((len(rows.order), N), np.int32)
-    for k, order in enumerate(rows.order):
-        rank[k, first[order]] = np.arange(N, dtype=np.int32)
+    rank = np.empty(rows.order.shape, np.int32)
+    np.put_along_axis(rank, first[rows.order], np.arange(N, dtype=np.int32)[None], axis=1)
     weight = 2 ** max(LEAST_BITS, SUM_BITS - T.bit_length())
     return new_members(sizes, row_count, rank, weight)
 

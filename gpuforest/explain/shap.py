@@ -16,7 +16,6 @@ from gpuforest.core import nodes
 from gpuforest.core.forest import Forest
 from gpuforest.explain import background_kernels, shap_kernels
 from gpuforest.growing.edges import bin_matrix
-from gpuforest.growing.predict import predict
 
 MOST_ROWS = 256  # rows of a task: some seconds of work, which no interrupt can end
 
@@ -94,12 +93,6 @@ def expected(forest: Forest, backend: Backend) -> np.ndarray:
     )
     mean = forest.combined(means.sum(axis=0))
     return np.asarray(mean if forest.baseline is None else mean + forest.baseline)
-
-
-def background_mean(forest: Forest, background: Array, backend: Backend) -> np.ndarray:
-    """The mean prediction of the background's rows [Z, F], f64[K]."""
-    refuse(forest)
-    return np.asarray(backend.asnumpy(predict(forest, background, backend)).mean(axis=0))
 
 
 def path_covers(forest: Forest, n_threads: int) -> tuple[np.ndarray, np.ndarray]:

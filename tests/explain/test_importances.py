@@ -215,11 +215,14 @@ def asking(kind=gf.RandomForestClassifier, **given):
 @pytest.mark.parametrize("kind", [gf.RandomForestClassifier, gf.ExtraTreesRegressor])
 def test_the_attribute_is_what_the_function_finds(kind, backend, tmp_path):
     y = CLASSES if kind is gf.RandomForestClassifier else NUMBERS
-    forest = asking(kind, bootstrap=True, backend=backend).fit(X, y)
+    weight = RNG.integers(0, 3, 80)
+    forest = asking(kind, bootstrap=True, backend=backend).fit(X, y, weight)
     found = forest.unbiased_feature_importances_
-    assert np.array_equal(found, gf.oob_impurity_importance(forest, X, y).importances_mean)
-    for same in (reloaded(forest, tmp_path), pickle.loads(pickle.dumps(forest))):
+    permuted = gf.oob_permutation_importance(forest, X, y).importances
+    for same in (forest, reloaded(forest, tmp_path), pickle.loads(pickle.dumps(forest))):
         assert np.array_equal(same.unbiased_feature_importances_, found)
+        assert np.array_equal(gf.oob_impurity_importance(same, X, y).importances_mean, found)
+        assert np.array_equal(gf.oob_permutation_importance(same, X, y).importances, permuted)
 
 
 def test_it_is_there_only_if_it_was_asked_for(monkeypatch):
@@ -260,15 +263,6 @@ def test_a_file_whose_importances_do_not_fit(tmp_path):
         words = r"importances (that does not fit|out of range)"
         with pytest.raises(gf.ModelFormatError, match=words):
             reloaded(forest, tmp_path)
-
-
-@pytest.mark.parametrize("find", [gf.oob_impurity_importance, gf.oob_permutation_importance])
-def test_loaded_forests_know_their_bags(find, tmp_path):
-    weight = RNG.integers(0, 3, 80)
-    for kind, y in ((gf.RandomForestClassifier, CLASSES), (gf.RandomForestRegressor, NUMBERS)):
-        forest = kind(4, random_state=1).fit(X, y, sample_weight=weight)
-        found = find(reloaded(forest, tmp_path), X, y).importances
-        assert np.array_equal(found, find(forest, X, y).importances)
 
 
 def test_binned_data_and_other_targets():

@@ -162,12 +162,9 @@ def test_the_nearest_draw():
         1, bootstrap=False, max_features=None, max_depth=1, random_state=0, backend="numpy"
     ).fit([[0.0], [0.0], [0.0], [9.0]], [1.0, 2.0, 4.0, 50.0])
     for weighted in (False, True):
-        found = model.predict(
-            [[0.0]], [0.2, 0.3, 0.5, 0.7, 0.8], interpolation="nearest", weighted_leaves=weighted
-        )
-        assert found.tolist() == [[1.0, 2.0, 2.0, 2.0, 4.0]]
-        found = model.predict([[0.0]], [0.25], interpolation="nearest", weighted_leaves=weighted)
-        assert found.tolist() == [1.0]  # in the middle
+        asked = {"interpolation": "nearest", "weighted_leaves": weighted}
+        found = model.predict([[0.0]], [0.2, 0.25, 0.3, 0.5, 0.7, 0.8], **asked)
+        assert found.tolist() == [[1.0, 1.0, 2.0, 2.0, 2.0, 4.0]]  # 0.25 is in the middle
 
 
 def test_ranks_are_sums_of_weights_or_means_over_trees(backend):
