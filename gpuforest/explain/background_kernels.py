@@ -50,8 +50,6 @@ class Work(NamedTuple):
     below: Annotated[np.ndarray, "u64[levels]"]  # and the child
     old_a: Annotated[np.ndarray, "u64[levels]"]  # in_a of the node's feature on the path above
     old_b: Annotated[np.ndarray, "u64[levels]"]
-    new_a: Annotated[np.ndarray, "u64[levels]"]  # what the edge to the child adds to it
-    new_b: Annotated[np.ndarray, "u64[levels]"]
 
 
 def new_work(n_features: int, depth: int, n_nodes: int) -> Work:
@@ -125,8 +123,7 @@ def go_down(f, h, s, work):
     is_new = ~(a | b)
     alive = work.alive[h] & ((a & x_goes) | (b & z_goes) | (is_new & (x_goes | z_goes)))
     new_a, new_b = alive & is_new & x_goes & ~z_goes, alive & is_new & z_goes & ~x_goes
-    work.below[h], work.new_a[h], work.new_b[h] = alive, new_a, new_b
-    work.in_a[f], work.in_b[f] = a | new_a, b | new_b
+    work.below[h], work.in_a[f], work.in_b[f] = alive, a | new_a, b | new_b
     count_rows(work.a, new_a, 1)
     count_rows(work.b, new_b, 1)
     return alive
@@ -147,7 +144,8 @@ def take_leaf(value, weights, h, alive, work):
 def go_up(f, h, i, c, out, work):
     """Add what is below the edge from level h."""
     at, below = h * BLOCK, (h + 1) * BLOCK
-    alive, new_a, new_b = work.below[h], work.new_a[h], work.new_b[h]
+    alive = work.below[h]
+    new_a, new_b = work.in_a[f] ^ work.old_a[h], work.in_b[f] ^ work.old_b[h]  # by this edge
     while alive != NONE:
         z = lowest(alive)
         work.sums_a[at + z] += work.sums_a[below + z]

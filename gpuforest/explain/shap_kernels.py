@@ -262,29 +262,24 @@ def covers(trees: Trees, leaf_cover: F64s, cover: F64s, shape: I64s2, parent: I6
                 parent[child] = parent[child + 1] = i
         # 2. the features of paths, depth first
         at, features, depth, most, deepest = root, 0, 0, 0, 0
-        down = True
         while True:
-            word = nodes[at]
-            if down and word < bits.LEAF:
-                f = np.int64(word >> bits.FEATURE)
+            while nodes[at] < bits.LEAF:
+                f = np.int64(nodes[at] >> bits.FEATURE)
                 features += seen[f] == 0
                 seen[f] += 1
                 depth += 1
-                at = root + np.int64((word >> bits.CHILD) & bits.CHILD_BITS)
-                continue
+                at = root + np.int64((nodes[at] >> bits.CHILD) & bits.CHILD_BITS)
             most, deepest = max(most, features), max(deepest, depth)
+            # pairs of children follow the root, so that right ones have even numbers
+            while at != root and (at - root) % 2 == 0:
+                at = parent[at]
+                f = np.int64(nodes[at] >> bits.FEATURE)
+                seen[f] -= 1
+                features -= seen[f] == 0
+                depth -= 1
             if at == root:
                 break
-            above = parent[at]
-            first = root + np.int64((nodes[above] >> bits.CHILD) & bits.CHILD_BITS)
-            if at == first:
-                at, down = at + 1, True
-                continue
-            f = np.int64(nodes[above] >> bits.FEATURE)
-            seen[f] -= 1
-            features -= seen[f] == 0
-            depth -= 1
-            at, down = above, False
+            at += 1
         shape[t, 0], shape[t, 1] = most, deepest
 
 
