@@ -124,21 +124,34 @@ def test_frames_with_categories_and_missing_values():
             plot.plot_boundaries(forest, frame, y, features)
 
 
-def test_steps_are_the_predictions_of_trees_below_those_of_forests(numbers):
+@pytest.mark.parametrize(("model", "n_trees", "labels"), [
+    (gf.DecisionTreeRegressor(max_depth=3), 1, ["tree"]),
+    (gf.BaggingRegressor(n_estimators=3, random_state=0), 1, ["its first tree", "mean of 3 trees"]),
+    (gf.HistGradientBoostingRegressor(max_iter=10), 0, ["10 rounds"]),
+    (gf.HistGradientBoostingRegressor(max_iter=10), 1, ["after its first round", "10 rounds"]),
+    (gf.HistGradientBoostingRegressor(max_iter=10), 3, ["after its first 3 rounds", "10 rounds"]),
+])  # fmt: skip
+def test_steps_are_predictions_of_first_trees_and_of_all(model, n_trees, labels):
     x, y = DIABETES.data[:, [2]], DIABETES.target
-    for model in (
-        gf.DecisionTreeRegressor(max_depth=3).fit(x, y),
-        gf.BaggingRegressor(n_estimators=3, random_state=0).fit(x, y),
-    ):
-        ax = plot.plot_steps(model, x, y)
-        points, *_, line = ax.lines
-        assert np.array_equal(points.get_xydata(), np.column_stack([x, y]))
-        ends, found = line.get_data()
-        inside = (ends[:-1] + ends[1:]) / 2
-        assert found[:-1].tolist() == model.predict(inside[:, None]).tolist()
-        assert found[-1] == found[-2]
-        check_readable(ax)
-    tree = gf.DecisionTreeRegressor(max_depth=3).fit(x, y)
+    ax = plot.plot_steps(model.fit(x, y), x, y, n_trees=n_trees)
+    points, *stages, line = ax.lines
+    assert np.array_equal(points.get_xydata(), np.column_stack([x, y]))
+    ends, found = line.get_data()
+    inside = ((ends[:-1] + ends[1:]) / 2)[:, None]
+    assert found[:-1].tolist() == model.predict(inside).tolist()
+    assert found[-1] == found[-2]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["data", *labels]
+    if hasattr(model, "staged_predict"):
+        expected = [found.tolist() for found in model.staged_predict(inside)]
+    else:
+        expected = [tree.predict(inside).tolist() for tree in getattr(model, "estimators_", [])]
+    assert [stage.get_ydata()[:-1].tolist() for stage in stages] == expected[:n_trees]
+    check_readable(ax)
+
+
+def test_steps_are_at_thresholds_and_hold_other_features(numbers):
+    x = DIABETES.data[:, [2]]
+    tree = gf.DecisionTreeRegressor(max_depth=3).fit(x, DIABETES.target)
     cuts = np.unique(tree.tree_.threshold[tree.tree_.feature >= 0])
     assert plot.plot_steps(tree, x).lines[0].get_xdata()[1:-1].tolist() == cuts.tolist()
     ax = plot.plot_steps(numbers, DIABETES.data, DIABETES.target, 2, n_trees=2)
@@ -220,15 +233,23 @@ def test_pruning(data, rule):
         assert not any(overlaps(a, b) for a, b in itertools.combinations(extents, 2))
 
 
-@pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
-def test_out_of_bag(data):
-    kind = gf.RandomForestClassifier if data is IRIS else gf.RandomForestRegressor
-    model = kind(30, oob_score=True, random_state=0).fit(data.data, data.target)
+TIMES = np.rec.fromarrays([SPECIES == "setosa", IRIS.data[:, 0]], names="event, time")
+
+
+@pytest.mark.parametrize(("name", "X", "y", "error"), [
+    ("RandomForestClassifier", IRIS.data, SPECIES, "share of wrong rows"),
+    ("RandomForestRegressor", DIABETES.data, DIABETES.target, "1 - R²"),
+    ("RandomSurvivalForest", IRIS.data, TIMES, "1 - concordance"),
+])  # fmt: skip
+def test_out_of_bag(name, X, y, error):
+    model = getattr(gf, name)(30, oob_score=True, random_state=0).fit(X, y)
     ax = plot.plot_oob(model)
     assert ax.lines[0].get_xdata().tolist() == model.oob_curve_.n_estimators.tolist()
     assert ax.lines[0].get_ydata().tolist() == model.oob_curve_.error.tolist()
+    assert ax.lines[0].get_ydata()[-1] == 1 - model.oob_score_
     assert ax.texts[0].get_text() == f"{1 - model.oob_score_:.3g}"
-    check_readable(plot.plot_oob(model))
+    assert ax.get_ylabel() == f"out-of-bag error: {error}"
+    check_readable(ax)
 
 
 def test_trees_without_a_split():
@@ -239,8 +260,14 @@ def test_trees_without_a_split():
         check_readable(ax)
     constant = gf.DecisionTreeRegressor().fit(X, np.ones(6))
     assert plot.plot_steps(constant, X).lines[0].get_ydata().tolist() == [1.0, 1.0]
-    flat = gf.DecisionTreeRegressor().fit(np.zeros((6, 2)), np.ones(6))
-    check_readable(plot.plot_boundaries(flat, np.zeros((6, 2)), np.ones(6)))
+    X, y = np.arange(12.0).reshape(6, 2), np.ones(6)
+    leaf = gf.DecisionTreeRegressor().fit(X, y)
+    check_readable(plot.plot_boundaries(leaf, np.zeros((6, 2)), y))
+    for draw in (plot.plot_shap_summary, plot.plot_shap_bar, plot.plot_shap_waterfall):
+        check_readable(draw(leaf, X))
+    ax = plot.plot_shap_dependence(leaf, X, 1)
+    assert ax.collections[0].get_array() is None  # no feature interacts with it
+    check_readable(ax)
 
 
 def test_without_a_curve_or_matplotlib(tree, monkeypatch):
@@ -289,24 +316,6 @@ def test_boundaries_of_ten_classes_of_numbers_by_name_and_of_counts(numbers, cou
     check_readable(ax)
     shades = plot.plot_boundaries(counts, DIABETES.data, DIABETES.target, (2, 8)).collections[0]
     assert shades.get_array().min() > 0
-
-
-@pytest.mark.parametrize("n_trees", [0, 1, 3])
-def test_steps_are_the_predictions_after_rounds(n_trees):
-    x, y = DIABETES.data[:, [2]], DIABETES.target
-    model = gf.HistGradientBoostingRegressor(max_iter=10).fit(x, y)
-    ax = plot.plot_steps(model, x, y, n_trees=n_trees)
-    _, *stages, line = ax.lines
-    ends = line.get_xdata()
-    inside = ((ends[:-1] + ends[1:]) / 2)[:, None]
-    assert line.get_ydata()[:-1].tolist() == model.predict(inside).tolist()
-    assert line.get_label() == "10 rounds"
-    expected = [found.tolist() for found in model.staged_predict(inside)]
-    assert [stage.get_ydata()[:-1].tolist() for stage in stages] == expected[:n_trees]
-    if n_trees:
-        words = {1: "after its first round", 3: "after its first 3 rounds"}
-        assert stages[0].get_label() == words[n_trees]
-    check_readable(ax)
 
 
 def test_importances_of_forests_trees_permutations_and_boosting(numbers, tree, counts):

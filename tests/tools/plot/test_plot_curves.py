@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 import gpuforest as gf
 from gpuforest import RandomSurvivalForest
-from gpuforest.plot import plot_loss, plot_oob, plot_survival
+from gpuforest.plot import plot_loss, plot_survival
 from gpuforest.tools.plot.survival import kaplan_meier
 
 IRIS, CANCER, DIABETES = (
@@ -182,13 +182,6 @@ def test_groups_of_risk_by_all_causes():
     most = np.argsort(risk.sum(axis=1), kind="stable")[N // 2 :]
     drawn = plot_survival(forest, X, y, 2).lines[3].get_ydata()[1:]
     assert np.array_equal(drawn, kaplan_meier(cause[most] > 0, Y["time"][most])[1])
-
-
-def test_the_error_out_of_bag_is_that_of_the_order():
-    forest = RandomSurvivalForest(40, oob_score=True, random_state=0, backend="numpy").fit(X, Y)
-    ax = plot_oob(forest)
-    assert ax.get_ylabel() == "out-of-bag error: 1 - concordance"
-    assert ax.lines[0].get_ydata()[-1] == 1 - forest.oob_score_
 
 
 def test_one_group(forest):

@@ -146,18 +146,6 @@ def test_names_categories_and_missing_values(classes):
     assert "missing" in [text.get_text() for text in ax.texts]
 
 
-def test_one_tree_without_a_split():
-    X = np.arange(12.0).reshape(6, 2)
-    leaf = gf.DecisionTreeRegressor(backend="numpy").fit(X, np.ones(6))
-    for draw in (plot.plot_shap_summary, plot.plot_shap_bar, plot.plot_shap_waterfall):
-        check_readable(draw(leaf, X))
-    ax = plot.plot_shap_dependence(
-        leaf, X, 1
-    )  # no feature interacts with it, so there is no colour
-    assert ax.collections[0].get_array() is None
-    check_readable(ax)
-
-
 @pytest.mark.parametrize(("draw", "given", "message"), [
     (plot.plot_shap_summary, {"output": "maybe"}, "output='maybe' is none of the 2 outputs"),
     (plot.plot_shap_summary, {"top": 0}, "top=0 features are none"),

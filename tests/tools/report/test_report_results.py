@@ -2,7 +2,6 @@
 events, curves, rows at risk, calibration and Brier scores."""
 
 import re
-from functools import partial
 
 import numpy as np
 import pytest
@@ -21,18 +20,13 @@ N = 300
 X = RNG.normal(size=(N, 4))
 CLASSES = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + RNG.normal(size=N) / 2, [-0.5, 0.8])]
 NUMBERS = 3 * X[:, 0] - X[:, 1] + RNG.normal(size=N)
+X3, YES = X[:, :3], np.where(X[:, 0] + RNG.normal(size=N) > 0, "yes", "no")
+TIME, END = RNG.exponential(np.exp(-X[:, 0])), RNG.exponential(2.0, N)
+Y = np.rec.fromarrays([TIME <= END, np.round(np.minimum(TIME, END), 1)], names="event, time")
 
 
-THREE = np.random.default_rng(0)
-X3 = THREE.normal(size=(N, 3))
-YES = np.where(X3[:, 0] + THREE.normal(size=N) > 0, "yes", "no")
-
-
-def forest(name="RandomForestClassifier", n=10, **params):
+def forest(name="RandomForestClassifier", n=20, **params):
     return getattr(gf, name)(n, random_state=0, backend="numpy", **params)
-
-
-voting = partial(forest, "RandomForestClassifier", n=20)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -42,20 +36,15 @@ def test_scores_of_classes_are_those_of_scikit_learn(n_classes):
     proba, truth = model.predict_proba(X[1::2]), y[1::2]
     labels = aligned(model.classes_, truth)
     scores = {score.name: score for score in class_scores(labels, proba)}
-    predicted = model.predict(X[1::2])
-    if n_classes == 2:
-        auc = metrics.roc_auc_score(truth, proba[:, 1])
-        area, brier = "ROC AUC", metrics.brier_score_loss(truth == "b", proba[:, 1])
-    else:
-        auc = metrics.roc_auc_score(truth, proba, multi_class="ovr")
-        area = "ROC AUC, mean of one class against the others"
-        brier = np.mean(((truth[:, None] == model.classes_) - proba) ** 2) * 3
+    predicted, area = model.predict(X[1::2]), "ROC AUC"
+    ranked = proba[:, 1] if n_classes == 2 else proba
+    area += ", mean of one class against the others" * (n_classes > 2)
     expected = {
         "accuracy": metrics.accuracy_score(truth, predicted),
         "balanced accuracy": metrics.balanced_accuracy_score(truth, predicted),
-        area: auc,
+        area: metrics.roc_auc_score(truth, ranked, multi_class="ovr"),
         "log loss": metrics.log_loss(truth, proba),
-        "Brier score": brier,
+        "Brier score": metrics.brier_score_loss(truth, proba),
     }
     for name, value in expected.items():
         # sums in another order
@@ -162,13 +151,13 @@ def test_checks_find_what_is_amiss():
     leaky = X3.copy()
     leaky[:, 2] = YES == "yes"
     texts = "Are these the training rows?", "A leak?", "feature_2"
-    check_told(texts, voting().fit(leaky, YES), leaky, YES)
-    model = voting(oob_score=True, n=30).fit(leaky[:200], YES[:200])
+    check_told(texts, forest().fit(leaky, YES), leaky, YES)
+    model = forest(oob_score=True, n=30).fit(leaky[:200], YES[:200])
     moved = leaky[200:].copy()
     moved[:, 2] = 1 - moved[:, 2]
     texts = "Out-of-bag and test scores differ.", "far worse than"
     check_told(texts, model, moved, YES[200:])
-    model = voting(oob_score=True).fit(X3[:200], YES[:200])
+    model = forest(oob_score=True).fit(X3[:200], YES[:200])
     check_told([], model, X3[200:], YES[200:])
     moved = X3[200:].copy()
     moved[:20, 0], moved[:60, 1] = 99.0, np.nan
@@ -176,17 +165,17 @@ def test_checks_find_what_is_amiss():
     texts = "Other data than in training.", "feature_0\n (up to 2", "feature_1\n: missing"
     check_told((*texts, "Mostly missing."), model, moved, YES[200:])
     kinds, rest = np.where(np.arange(N) < 3, "rare", YES), np.where(YES[3:] == "yes", "yes", "new")
-    model, text = voting().fit(X3, kinds), "Classes of few rows.\n \nrare\n: fewer than 10 rows"
+    model, text = forest().fit(X3, kinds), "Classes of few rows.\n \nrare\n: fewer than 10 rows"
     check_told([text], model, X3[1:], kinds[1:])
     check_told(["Unknown classes.", "Absent classes."], model, X3[3:], rest)
-    stump = voting(max_depth=1, n=1).fit(X3[:2], ["a", "b"])
+    stump = forest(max_depth=1, n=1).fit(X3[:2], ["a", "b"])
     check_told(["Few rows."], stump, X3[:2], ["a", "b"])
     y = np.array(["a", "b"])[(np.arange(N) % 20 == 0).astype(int)]
-    check_told(["One answer."], voting(max_depth=1).fit(X3, y), X3[:200], y[:200])
-    model = voting().fit(np.stack([X3[:, 0], np.zeros(N)], axis=1), YES)
+    check_told(["One answer."], forest(max_depth=1).fit(X3, y), X3[:200], y[:200])
+    model = forest().fit(np.stack([X3[:, 0], np.zeros(N)], axis=1), YES)
     check_told(["One feature does nearly all."], model)
     with pytest.warns(UserWarning, match="OOB"):
-        model = voting(n=1, oob_score=True).fit(X3[:1], YES[:1])
+        model = forest(n=1, oob_score=True).fit(X3[:1], YES[:1])
     check_told(["No out-of-bag score."], model)
 
 
@@ -206,16 +195,6 @@ def test_survival_is_judged_by_concordance():
     assert (features[0], before, n_rows) == (1, known.scores[0].value, 150)
     assert falls[0].min() > 0.1
     assert [score.name for score in known.scores] == ["concordance", "concordance by cause 2"]
-
-
-RNG = np.random.default_rng(0)
-ROWS = RNG.normal(size=(240, 3))
-TIME, END = RNG.exponential(np.exp(-ROWS[:, 0])), RNG.exponential(2.0, 240)
-Y = np.rec.fromarrays([TIME <= END, np.round(np.minimum(TIME, END), 1)], names="event, time")
-
-
-def made(**params):
-    return gf.RandomSurvivalForest(20, random_state=0, backend="numpy", **params)
 
 
 def brier_by_definition(known, rows, survival, t):
@@ -252,25 +231,25 @@ def test_brier_scores_by_their_definition(event_rate):
 
 
 def test_the_section_has_events_rows_at_risk_and_pictures():
-    model = made(oob_score=True).fit(ROWS[:120], Y[:120])
-    html = model.report(ROWS[120:], Y[120:])
-    page, (known, given) = Page(html), (Y["event"][:120].sum(), Y["event"][120:].sum())
-    assert page.after("events").startswith(f"{known} of 120\n{given} of 120")
-    assert page.after("censored").startswith(f"{120 - known} of 120\n{120 - given} of 120")
+    model = forest("RandomSurvivalForest", oob_score=True).fit(X[:150], Y[:150])
+    html = model.report(X[150:], Y[150:])
+    page, (known, given) = Page(html), (Y["event"][:150].sum(), Y["event"][150:].sum())
+    assert page.after("events").startswith(f"{known} of 150\n{given} of 150")
+    assert page.after("censored").startswith(f"{150 - known} of 150\n{150 - given} of 150")
     lines = page.text.split("rows at risk at the time\n")[1].split("\n")
     times = [float(t) for t in lines[:5]]
-    risk = model.predict(ROWS[120:])
-    lowest = Y["time"][120:][np.argsort(risk, kind="stable")[:40]]
-    at = page.text.split("lowest risk: 40 rows\n")[-1].split("\n")[:5]
-    assert at == [str((lowest >= t).sum()) for t in np.linspace(0, Y["time"][120:].max(), 6)[:-1]]
+    risk = model.predict(X[150:])
+    lowest = Y["time"][150:][np.argsort(risk, kind="stable")[:50]]
+    at = page.text.split("lowest risk: 50 rows\n")[-1].split("\n")[:5]
+    assert at == [str((lowest >= t).sum()) for t in np.linspace(0, Y["time"][150:].max(), 6)[:-1]]
     assert times[0] == 0
     section = html.split('id="survival"')[1].split("</section>")[0]
     titles = re.findall("<h3>(.*?)</h3>", section)
     wanted = ["Survival by groups of risk", "Calibration of survival", "Brier score over time"]
     assert titles == wanted
-    forest, by_all = re.findall(r"mean (0\.\d{4})", section.split("<desc>")[-1])[:2]
-    assert 0 < float(forest) < float(by_all) < 0.3
-    quarters = np.quantile(Y["time"][120:][Y["event"][120:]], [0.25, 0.5, 0.75])
+    by_forest, by_all = re.findall(r"mean (0\.\d{4})", section.split("<desc>")[-1])[:2]
+    assert 0 < float(by_forest) < float(by_all) < 0.3
+    quarters = np.quantile(Y["time"][150:][Y["event"][150:]], [0.25, 0.5, 0.75])
     assert [float(t) for t in re.findall(r"time (\d\.\d+)</text", section)] == pytest.approx(
         quarters
     )
@@ -278,12 +257,16 @@ def test_the_section_has_events_rows_at_risk_and_pictures():
 
 
 def test_several_causes_low_memory_and_nothing_but_censored_rows():
-    cause = np.where(Y["event"], 1 + (ROWS[:, 1] > 0), 0)
+    cause = np.where(Y["event"], 1 + (X[:, 1] > 0), 0)
     y = np.rec.fromarrays([cause, Y["time"]], names="cause, time")
-    page = Page(made().fit(ROWS[:120], y[:120]).report(ROWS[120:], y[120:]))
-    assert page.after("events by cause 2").startswith(f"{(cause[:120] == 2).sum()} of 120")
-    page = Page(made(low_memory=True).fit(ROWS[:120], Y[:120]).report(ROWS[120:], Y[120:]))
+    page = Page(forest("RandomSurvivalForest").fit(X[:150], y[:150]).report(X[150:], y[150:]))
+    assert page.after("events by cause 2").startswith(f"{(cause[:150] == 2).sum()} of 150")
+    page = Page(
+        forest("RandomSurvivalForest", low_memory=True)
+        .fit(X[:150], Y[:150])
+        .report(X[150:], Y[150:])
+    )
     assert "A forest with low_memory=True has no curves." in page.text
     rest = np.flatnonzero(~Y["event"])[:30]
-    page = Page(made().fit(ROWS, Y).report(ROWS[rest], Y[rest]))
-    assert page.after("events").startswith(f"{Y['event'].sum()} of 240\n0 of 30")
+    page = Page(forest("RandomSurvivalForest").fit(X, Y).report(X[rest], Y[rest]))
+    assert page.after("events").startswith(f"{Y['event'].sum()} of 300\n0 of 30")
