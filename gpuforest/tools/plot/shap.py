@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils import Bunch
 
 from gpuforest.data.frames import listed
 from gpuforest.export.documentation import documented
 from gpuforest.tools.plot import style
+from gpuforest.tools.plot.curves import plot_importances
 from gpuforest.tools.plot.style import Axes
 from gpuforest.tools.plot.surfaces import SHADES, Columns
 
@@ -55,13 +57,6 @@ class Explained(Columns):
         self.what = _what(estimator, k)
         # on one line if it is short
         self.adds = f"what a feature adds to{chr(10) if len(self.what) > 16 else ' '}{self.what}"
-
-    def strongest(self, top: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """The features of the largest mean sizes of values, and these."""
-        style.check_top(top)
-        size = np.abs(self.shap).mean(axis=0)
-        order = np.argsort(-size, kind="stable")[:top]
-        return order, size[order]
 
     def real(self, f: int) -> np.ndarray | None:
         """The values of a feature as f64[N], NaN where they are missing; None: categories."""
@@ -152,7 +147,8 @@ def plot_shap_summary(
     >>> ax = plot_shap_summary(forest, X)
     """
     explained = Explained(estimator, X, output, background, values, feature_names)
-    order, _ = explained.strongest(top)
+    style.check_top(top)
+    order = np.argsort(-np.abs(explained.shap).mean(axis=0), kind="stable")[:top]
     width = np.ptp(explained.shap[:, order]) or 1.0
     with style.drawing(ax, (style.SIZE[0], max(LEAST, MARGINS + HEIGHT * len(order)))) as ax:
         ax.axvline(0.0, color=style.FAINT, lw=0.8, zorder=0)
@@ -180,13 +176,10 @@ def plot_shap_bar(
     Errors are those of `plot_shap_summary`.
     """
     explained = Explained(estimator, X, output, background, values, feature_names)
-    order, size = explained.strongest(top)
-    with style.drawing(ax, (style.SIZE[0], MARGINS + HEIGHT * len(order))) as ax:
-        ax.barh(range(len(order)), size, **style.BARS)
-        style.label_rows(ax, [explained.name(f) for f in order])
-        ax.set_xlim(left=0.0)
-        ax.set_xlabel(f"mean |SHAP value|: {explained.adds}")
-    return ax
+    measure = f"mean |SHAP value|: {explained.adds}"
+    sizes = np.abs(explained.shap).mean(axis=0)
+    bars = Bunch(importances_mean=sizes, importances_std=None, measure=measure)
+    return plot_importances(bars, top=top, feature_names=explained.names, ax=ax)
 
 
 def swarm(x: np.ndarray, width: float) -> np.ndarray:

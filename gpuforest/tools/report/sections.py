@@ -8,7 +8,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from gpuforest.common.errors import BackendError
 from gpuforest.common.text import shortened
@@ -120,7 +119,6 @@ def importance_parts(results: Results) -> list[Html]:
     if impurity is None:
         return []
     spread = importances.importance_spread(estimator)
-    boosted = estimator.forest_.baseline is not None
     order = results.ranked[:SHOWN_FEATURES]
     more = len(results.ranked) - len(order)
     text = (
@@ -130,7 +128,8 @@ def importance_parts(results: Results) -> list[Html]:
     if spread is not None:
         text += f" The line over a bar is the standard deviation over the trees{CUT}."
     shown = _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
-    parts = [h("h3", "By the gain of splits" if boosted else "By impurity"), h("p", text), shown]
+    kind = "impurity" if estimator.forest_.baseline is None else "the gain of splits"
+    parts = [h("h3", f"By {kind}"), h("p", text), shown]
     if more > 0:
         parts.append(h("p", f"{more:,} more features have an importance above 0.", class_="note"))
     parts.append(h("h3", "By permutation"))
@@ -236,14 +235,13 @@ def _node_words(estimator: Any, node: Node) -> list[Any]:
     rows = f"{node.n_samples:,} row" + "s" * (node.n_samples != 1)
     if estimator.forest_.baseline is not None:
         return [rows, f" · adds {html.figure(float(node.value[0, 0]))}"]
-    words: list[Any] = [rows]
-    for shares, labels in zip(node.value, class_labels(estimator.forest_), strict=False):
-        best = int(shares.argmax())
-        before = " · " if len(words) == 1 else ", "
-        words += [before, name(labels[best], 30), f" {share(shares[best])}"]
-    if len(words) > 1 or not (is_classifier(estimator) or hasattr(estimator, "score")):
-        return words
-    return [rows, " · " + ", ".join(html.figure(float(value)) for value in node.value[:, 0])]
+    words: list[Any] = []
+    if labels := class_labels(estimator.forest_):
+        for shares, names in zip(node.value, labels, strict=True):
+            words += [", ", name(names[int(shares.argmax())], 30), f" {share(shares.max())}"]
+    elif hasattr(estimator, "score"):
+        words = [text for value in node.value[:, 0] for text in (", ", html.figure(float(value)))]
+    return [rows, *([" · ", *words[1:]] if words else [])]
 
 
 def score_parts(results: Results) -> list[Html]:
@@ -273,11 +271,9 @@ def score_parts(results: Results) -> list[Html]:
     if (quantiles := getattr(results.estimator, "default_quantiles", None)) is not None:
         which = "medians" if np.ndim(quantiles) else f"quantiles {quantiles:g}"
         parts.append(h("p", f"The model predicts quantiles; these are results of its {which}."))
-    if not results.scores:
+    if (rows_given := results.judged) is None:
         return [*parts, shown]
-    assert results.rows is not None
-    n = results.rows.n
-    others = "The scores" if oob is None else "The other scores"
+    n, others = rows_given.n, "The scores" if oob is None else "The other scores"
     parts.append(h("p", f"{others} are those of the {n:,} rows given."))
     draws = DRAWS_OF_PAIRS if results.task == "survival" else MOST_DRAWS
     text = (

@@ -1,4 +1,5 @@
-"""Pictures: what is drawn is what the model says, and all of it can be read."""
+"""Pictures: what is drawn is what the model says, and all of it can be read; of trees every node
+has its box, and no box overlaps another."""
 
 import itertools
 import re
@@ -8,14 +9,26 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import DIABETES, DIGITS, IRIS, LONG, SPECIES, check_readable, overlaps, ticks_outside
+from drawn import (
+    DIABETES,
+    DIGITS,
+    IRIS,
+    LONG,
+    SPECIES,
+    check_readable,
+    overlaps,
+    texts,
+    ticks_outside,
+)
 from matplotlib import pyplot
 from matplotlib.colors import to_rgb
+from matplotlib.patches import FancyBboxPatch
 from paths import ROOT
 from sklearn.utils import Bunch
 
 import gpuforest as gf
 from gpuforest import impurity, plot
+from gpuforest.export.graphviz import Drawing
 from gpuforest.tools.plot import style
 
 try:
@@ -318,13 +331,17 @@ def test_boundaries_of_ten_classes_of_numbers_by_name_and_of_counts(numbers, cou
     assert shades.get_array().min() > 0
 
 
+def bars_of(ax):
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    return dict(zip(names, [bar.get_width() for bar in ax.patches], strict=True))
+
+
 def test_importances_of_forests_trees_permutations_and_boosting(numbers, tree, counts):
     ax = plot.plot_importances(numbers, top=4)
     means = numbers.feature_importances_
     order = np.argsort(-means)[:4]
     spread = np.std([t.feature_importances_ for t in numbers.estimators_], axis=0)
-    assert [p.get_width() for p in ax.patches] == means[order].tolist()
-    assert [t.get_text() for t in ax.get_yticklabels()] == [f"feature_{i}" for i in order]
+    assert [*bars_of(ax).items()] == [(f"feature_{i}", means[i]) for i in order]
     bars, _ = ax.containers
     (whiskers,) = bars.lines[2] if hasattr(bars, "lines") else ax.containers[1].lines[2]
     ends = [float(s[1, 0]) for s in whiskers.get_segments()]
@@ -333,32 +350,158 @@ def test_importances_of_forests_trees_permutations_and_boosting(numbers, tree, c
     check_readable(ax)
     labels = [t.get_window_extent() for t in ax.get_yticklabels()]
     assert not any(overlaps(a, b) for a, b in itertools.combinations(labels, 2))
-    assert len({t.get_text() for t in ax.get_yticklabels()}) == 10
+    assert len(bars_of(ax)) == 10
     ax = plot.plot_importances(tree, feature_names=IRIS.feature_names)
     assert len(ax.containers) == 1  # bars without deviations
     model = gf.RandomForestClassifier(5, random_state=0).fit(IRIS.data, IRIS.target)
     own = gf.oob_impurity_importance(model, IRIS.data, IRIS.target)
     ax = plot.plot_importances(own)
-    assert [p.get_width() for p in ax.patches] == sorted(own.importances_mean, reverse=True)
+    assert [*bars_of(ax).values()] == sorted(own.importances_mean, reverse=True)
     assert ax.get_xlabel().startswith("decrease of impurity out of bag")
     found = Bunch(importances_mean=np.array([0.1, -0.2, 0.3]), importances_std=np.full(3, 0.01))
     ax = plot.plot_importances(found, feature_names=["a", "b", "c"], top=None)
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["c", "a", "b"]
-    assert [p.get_width() for p in ax.patches] == [0.3, 0.1, -0.2]
+    assert [*bars_of(ax).items()] == [("c", 0.3), ("a", 0.1), ("b", -0.2)]
     assert ax.get_xlim()[0] < -0.2
     for options, match in (({"top": 0}, "top=0"), ({"feature_names": ["a"]}, "1 names")):
         with pytest.raises(ValueError, match=match):
             plot.plot_importances(found, **options)
     ax = plot.plot_importances(counts, top=4)
     gains = np.sort(counts.feature_importances_)[::-1]
-    assert [p.get_width() for p in ax.patches] == gains[:4].tolist()
+    assert [*bars_of(ax).values()] == gains[:4].tolist()
     assert ax.get_xlabel() == "gain of splits, as a share of all"
     assert len(ax.containers) == 1  # there is no tree whose importances stand by themselves
     found = Bunch(importances_mean=np.ones(2), importances_std=np.ones(2))  # of scikit-learn
-    assert (
-        plot.plot_importances(found).get_xlabel().startswith("decrease of the score when permuted")
-    )
+    label = plot.plot_importances(found).get_xlabel()
+    assert label.startswith("decrease of the score when permuted")
+    isolating = gf.IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data)
     with pytest.raises(ValueError, match="IsolationForest has no importances: its cuts are random"):
-        plot.plot_importances(
-            gf.IsolationForest(n_estimators=2, backend="numpy").fit(DIABETES.data)
-        )
+        plot.plot_importances(isolating)
+
+
+def boxes_of(ax):
+    return [p for p in ax.patches if isinstance(p, FancyBboxPatch)]
+
+
+def check_tree(ax, least=style.SMALL):
+    """No boxes overlap, each text is in a box or is a label outside all."""
+    check_readable(ax, least)
+    boxes = [p.get_window_extent() for p in boxes_of(ax)]
+    assert not any(overlaps(a, b) for a, b in itertools.combinations(boxes, 2))
+    extents = [t.get_window_extent() for t in texts(ax)]
+    assert not any(
+        overlaps(a.shrunk(0.9, 0.9), b.shrunk(0.9, 0.9))
+        for a, b in itertools.combinations(extents, 2)
+    )
+    for e in extents:
+        holders = [b for b in boxes if overlaps(e, b)]
+        assert len(holders) <= 1
+        for b in holders:
+            assert b.x0 <= e.x0 <= e.x1 <= b.x1
+            assert b.y0 <= e.y0 <= e.y1 <= b.y1
+
+
+def test_a_tree_has_a_box_a_node_says_what_dot_says_and_edges_lead_to_children(tree):
+    names = ["sl", "sw", "pl", "pw"]
+    ax = plot.plot_tree(tree, feature_names=names)
+    nodes = gf.tree_nodes(tree, feature_names=names)
+    assert len(boxes_of(ax)) == len(nodes) == 9
+    assert len(ax.lines) == len(nodes) - 1
+    said = [t.get_text() for t in ax.texts]
+    for node in nodes.values():
+        assert f"samples = {node.n_samples}" in said
+        assert f"class = {node.prediction}" in said
+        if node.branches:
+            assert node.branches[0].plain().words() in said
+    assert said.count("yes") == said.count("no") == 4
+    assert said.count("gini = 0") == 2
+    ax = plot.plot_tree(tree)
+    boxes = dict(zip(gf.tree_nodes(tree).values(), boxes_of(ax), strict=True))
+    by_number = {node.number: box for node, box in boxes.items()}
+    children = [n for n in boxes if n.parent is not None]
+    for node, line in zip(children, ax.lines, strict=True):
+        (x0, x1), (y0, y1) = line.get_data()
+        above, below = by_number[node.parent], by_number[node.number]
+        assert x0 == pytest.approx(above.get_x() + above.get_width() / 2)
+        assert y0 == pytest.approx(above.get_y() + above.get_height())
+        assert x1 == pytest.approx(below.get_x() + below.get_width() / 2)
+        assert y0 < y1 < below.get_y()
+
+
+def test_what_is_shown_of_a_tree(tree):
+    def said(**options):
+        return [t.get_text() for t in plot.plot_tree(tree, **options).texts]
+
+    top = said(max_depth=1, node_ids=True, impurity=False, proportion=True, precision=1)
+    assert top.count("(...)") == 2
+    assert "node #2" in top
+    assert "samples = 33.3%" in top
+    assert "value = [0, 0.5, 0.5]" in top
+    assert not any("gini" in line for line in top)
+    assert "class = b" in said(class_names=["a", "b", "c"])
+    fills = {p.get_facecolor() for p in boxes_of(plot.plot_tree(tree, filled=False))}
+    assert fills == {(1.0, 1.0, 1.0, 1.0)}
+
+
+@pytest.mark.parametrize("depth", [1, 6])
+def test_no_box_of_a_tree_overlaps_another(depth):
+    tree = gf.DecisionTreeClassifier(max_depth=depth).fit(DIGITS.data, DIGITS.target)
+    check_tree(plot.plot_tree(tree, feature_names=LONG))
+
+
+@pytest.mark.parametrize("data", [IRIS, DIABETES], ids=["classes", "numbers"])
+def test_trees_of_boosting(data):
+    kind = gf.HistGradientBoostingClassifier if data is IRIS else gf.HistGradientBoostingRegressor
+    y = SPECIES if data is IRIS else data.target
+    model = kind(max_iter=3, max_leaf_nodes=6).fit(data.data, y)
+    ax = plot.plot_tree(model, 2, max_depth=2)
+    check_tree(ax)
+    nodes = gf.tree_nodes(model, 2)
+    number, said = "1" if data is IRIS else "3", [t.get_text() for t in ax.texts]
+    assert " ".join(said).startswith(f"round {number} of 3: leaves add to the ")
+    number_of = Drawing(model, 2).number
+    for node in nodes.values():
+        if node.depth <= 2:
+            assert f"value = {number_of(node.prediction)}" in said
+            assert node.is_leaf or f"gain = {number_of(node.gain)}" in said
+    without = plot.plot_tree(model, 2, impurity=False).texts
+    assert not any("gain" in t.get_text() for t in without)
+    check_tree(plot.plot_tree(model, 0))
+
+
+def test_trees_of_numbers_of_several_outputs_and_of_many_branches():
+    both = np.column_stack([DIABETES.target, DIABETES.target**2])
+    for y in (DIABETES.target, both):
+        tree = gf.DecisionTreeRegressor(max_depth=3).fit(DIABETES.data, y)
+        check_tree(plot.plot_tree(tree, feature_names=LONG[:10]))
+    classes = np.column_stack([IRIS.target, IRIS.target == 1])
+    check_tree(plot.plot_tree(gf.DecisionTreeClassifier(max_depth=3).fit(IRIS.data, classes)))
+    frame = pd.DataFrame({"shop": list("abcdefgh") * 20, "$ a day, $": np.arange(160) % 9})
+    tree = gf.DecisionTreeClassifier(categorical_split="multiway").fit(frame, frame.shop)
+    ax = plot.plot_tree(tree)
+    check_tree(ax)
+    assert len(boxes_of(ax)) == 9
+    said = [t.get_text() for t in ax.texts]
+    assert said[0] == "shop"
+    assert {*"abcdefgh"} <= {*said}
+
+
+def test_two_trees_side_by_side_are_made_small_enough(tree):
+    _, axes = pyplot.subplots(1, 2, figsize=(8, 4), layout="constrained")
+    for ax in axes:
+        plot.plot_tree(tree, feature_names=IRIS.feature_names, ax=ax)
+    for ax in axes:
+        check_tree(ax, least=2)
+
+
+def test_a_tree_too_large_to_draw_or_not_there(tree):
+    rows = DIGITS.data[:600], np.arange(600)
+    large = "200 inches: show fewer levels of it with max_depth"
+    for model, options, message in (
+        (gf.RandomForestRegressor(1, random_state=0).fit(*rows), {}, large),
+        (gf.DecisionTreeRegressor(max_depth=9).fit(*rows), {}, large),
+        (tree, {"max_depth": -1}, "max_depth=-1 is negative"),
+        (tree, {"tree": 1}, "tree 1 does not exist"),
+        (object(), {}, "no trees of gpuforest's"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            plot.plot_tree(model, **options)
