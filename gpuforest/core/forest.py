@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -196,18 +197,24 @@ class Forest:
             base = np.repeat(base[split], 2)
         return levels
 
+    def upward(
+        self, first: int = 0, last: int | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Splits and left children of each level, from the lowest one up, i64[n] each, numbered
+        from the first root."""
+        begin, levels = self.tree_offsets[first], self.levels(first, last)
+        for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
+            yield parents[~packed.is_leaf(self.nodes[parents])] - begin, children[0::2] - begin
+
     @property
     def depth(self) -> int:
         """Levels below the roots; all links of a chain count as one level."""
         if not self.multiway:
             return len(self.levels()) - 1
-        feature = packed.unpack(xp, self.nodes)[0]
-        depth, levels = np.zeros(self.n_nodes, np.int64), self.levels()
-        for parents, children in pairwise(levels):
-            above = parents[feature[parents] >= 0]
-            left, right = children[0::2], children[1::2]
-            goes_on = packed.has_set(self.nodes[above]) & (feature[right] == feature[above])
-            depth[left], depth[right] = depth[above] + 1, depth[above] + ~goes_on
+        feature, depth = packed.unpack(xp, self.nodes)[0], np.zeros(self.n_nodes, np.int64)
+        for above, left in reversed(list(self.upward())):
+            goes_on = packed.has_set(self.nodes[above]) & (feature[left + 1] == feature[above])
+            depth[left], depth[left + 1] = depth[above] + 1, depth[above] + ~goes_on
         return int(depth.max())
 
     def node_sums(self, first: int, last: int) -> np.ndarray:
@@ -222,12 +229,8 @@ class Forest:
     def added_up(self, sums: np.ndarray, first: int, last: int) -> np.ndarray:
         """`sums` i64[m, ...], which has sums of leaves of the trees first .. last - 1, with the sum
         of every split written into it."""
-        begin, levels = self.tree_offsets[first], self.levels(first, last)
-        leaf = packed.is_leaf(self.nodes[begin : self.tree_offsets[last]])
-        for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
-            split = parents[~leaf[parents - begin]] - begin
-            children = children - begin
-            sums[split] = sums[children[0::2]] + sums[children[1::2]]
+        for split, left in self.upward(first, last):
+            sums[split] = sums[left] + sums[left + 1]
         return sums
 
 

@@ -24,7 +24,7 @@ from gpuforest.core.forest import Forest, tree_groups
 from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows, unpack
 from gpuforest.core.training import Training
 from gpuforest.data.arrays import to_host
-from gpuforest.explain.paths import node_depths, one_tree, parents_of, upward
+from gpuforest.explain.paths import node_depths, one_tree, parents_of
 from gpuforest.growing.bags import tree_weights
 from gpuforest.splits.absolute.medians import halves
 
@@ -56,7 +56,7 @@ def bounded_means(
     else:
         mean = criterion.side_value(xp, forest.node_sums(first, last))
     low, high = np.full(end - begin, -np.inf), np.full(end - begin, np.inf)
-    for split, left in reversed(list(upward(forest, first, last))):
+    for split, left in reversed(list(forest.upward(first, last))):
         middle, sign = (mean[left] + mean[left + 1]) * 0.5, signs[feature[split]]
         for side, way in ((left, 1), (left + 1, -1)):
             low[side] = np.where(sign == -way, middle, low[split])
@@ -103,7 +103,7 @@ def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> n
         leaf = is_leaf(nodes)
         total[leaf] = forest.leaf_impurity[leaf_rows(nodes[leaf])] * weight[leaf]
     assert criterion.drop is not None
-    for split, left in upward(forest, tree, tree + 1):
+    for split, left in forest.upward(tree, tree + 1):
         right = left + 1
         drop = criterion.drop(*((weight[at], values[at]) for at in (left, right, split)))
         total[split] = total[left] + total[right] + drop

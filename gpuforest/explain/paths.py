@@ -59,15 +59,6 @@ def split_nodes(
     return split, root + unpack(xp, nodes[split])[3]
 
 
-def upward(
-    forest: Forest, first: int = 0, last: int | None = None
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """`split_nodes` of each level, from the lowest one up."""
-    begin, levels = forest.tree_offsets[first], forest.levels(first, last)
-    for parents, children in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        yield parents[~is_leaf(forest.nodes[parents])] - begin, children[0::2] - begin
-
-
 def parents_of(forest: Forest) -> np.ndarray:
     """The parent of each node, i64[M]; -1: a root."""
     parent = np.full(forest.n_nodes, -1)

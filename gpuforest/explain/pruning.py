@@ -36,7 +36,7 @@ from gpuforest.core.forest import Forest, tree_groups
 from gpuforest.core.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.explain.importances import split_gains
 from gpuforest.explain.node_values import bounded_means, clip_leaves, node_impurity
-from gpuforest.explain.paths import decision_paths, split_nodes, upward
+from gpuforest.explain.paths import decision_paths, split_nodes
 from gpuforest.growing.assemble import in_order
 
 BLOCK_ROWS = 2**16  # whose ways down are held at once: about 50 MB at a depth of 20
@@ -72,7 +72,7 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
 def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
     """Which nodes have only splits with `keep` bool[M] above them, bool[M]."""
     kept = np.ones(forest.n_nodes, np.bool_)
-    for split, left in reversed(list(upward(forest))):
+    for split, left in reversed(list(forest.upward())):
         kept[left] = kept[left + 1] = kept[split] & keep[split]
     return kept
 

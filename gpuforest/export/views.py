@@ -186,7 +186,7 @@ class TreeView(Splits):
         g, h = coding.units[t]
         hessians, leaf, value = sums[:, 2] * h, self.feature < 0, np.zeros(len(sums))
         value[leaf] = forest.leaf_values[self.child[leaf], t % coding.n_values] + 0.0  # no -0
-        for split, left in paths.upward(self.forest):
+        for split, left in self.forest.upward():
             weighted = value[left] * hessians[left] + value[left + 1] * hessians[left + 1]
             value[split] = weighted / hessians[split]
         return {
