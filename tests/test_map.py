@@ -44,8 +44,8 @@ def test_files_of_a_parameter():
 
 def test_files_of_an_estimator():
     files = set(listed("An estimator")) - {"estimators/NAME.py"}
-    also = {"estimators/registration.py", "export/sklearn.py"}  # as scikit-learn has its name
-    also |= {"tools/dask/__init__.py"}  # as it trains on clusters
+    # as scikit-learn has its name, and it trains on clusters
+    also = {"export/sklearn.py", "tools/dask/__init__.py"}
     assert with_text(r"\bExtraTreesClassifier\b") == files | also | {"estimators/forests.py"}
     assert with_text(r"\bBaggingClassifier\b") >= files
 

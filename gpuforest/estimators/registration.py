@@ -8,41 +8,34 @@ imported. Nothing is imported for it.
 
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
+import gpuforest
 from gpuforest.common.imports import after_import, deferred
-from gpuforest.estimators import adaboost, bagging, boosting, forests, trees
+from gpuforest.export.sklearn import BOOSTING, HOMES
 
 convert_in_pipeline = deferred("gpuforest.export.onnx", "convert_in_pipeline")
-TREES: list[Any] = [trees.DecisionTreeClassifier, trees.DecisionTreeRegressor]
-ENSEMBLES: list[Any] = [
-    forests.ExtraTreesClassifier, forests.ExtraTreesRegressor,
-    forests.RandomForestClassifier, forests.RandomForestRegressor,
-    boosting.HistGradientBoostingClassifier, boosting.HistGradientBoostingRegressor,
-]  # fmt: skip
-# which only converters know
-OTHERS: list[Any] = [
-    adaboost.AdaBoostClassifier, bagging.BaggingClassifier, bagging.BaggingRegressor
-]  # fmt: skip
+NAMES = (*HOMES, *BOOSTING)
+CONVERTED = (*NAMES, "AdaBoostClassifier", "BaggingClassifier", "BaggingRegressor")
 
 
 def stand_in() -> None:
     """Register our estimators with scikit-learn's classes, and with skl2onnx's converters."""
-    after_import("sklearn.tree", lambda module: _register(module, TREES))
-    after_import("sklearn.ensemble", lambda module: _register(module, ENSEMBLES))
+    after_import("sklearn.tree", _register)
+    after_import("sklearn.ensemble", _register)
     after_import("skl2onnx", _register_converters)
 
 
-def _register(module: ModuleType, kinds: list[Any]) -> None:
-    for kind in kinds:
-        getattr(module, kind.__name__).register(kind)
+def _register(module: ModuleType) -> None:
+    for name in NAMES:
+        if hasattr(module, name):
+            getattr(module, name).register(getattr(gpuforest, name))
 
 
 def _register_converters(skl2onnx: ModuleType) -> None:
     """Register converters whose results have the shapes and options of scikit-learn's."""
     known = import_module("skl2onnx.common._registration")
-    for kind in TREES + ENSEMBLES + OTHERS:
-        theirs, ours = f"Sklearn{kind.__name__}", f"Gpuforest{kind.__name__}"
+    for name in CONVERTED:
+        kind, theirs, ours = getattr(gpuforest, name), f"Sklearn{name}", f"Gpuforest{name}"
         shape, options = known.get_shape_calculator(theirs), known.get_converter(theirs)
         options = options.get_allowed_options()
         how = {"options": options if isinstance(options, dict) else None}
