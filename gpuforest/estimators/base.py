@@ -273,8 +273,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         return np.asarray(partial_dependence(trees, grid, target_features))
 
     def __getstate__(self) -> Any:
-        """The state without what follows from it, such as the trees that scikit-learn shows, and
-        without what differs between equal fits."""
+        """The state without what follows from it, and without what differs between equal fits."""
         state: dict[str, Any] = super().__getstate__()
         dropped = NOT_PICKLED if "forest_" in state else ()
         return {n: v for n, v in state.items() if n not in dropped}
@@ -354,8 +353,7 @@ class Regressor(bases.RegressorMixin, BaseTrees):
 
 
 def grown_settings(estimator: Any) -> settings.Settings:
-    """The settings that a fitted estimator has grown by: with the numbers that errors out of bag
-    have chosen, and the depth that follows from the rows of a tree."""
+    """The settings that a fitted estimator has grown by, with the numbers that its fit chose."""
     asked: settings.Settings = estimator._settings()
     known = vars(estimator)
     tried = known.get("oob_parameters_", known.get("oob_max_features_", {}))

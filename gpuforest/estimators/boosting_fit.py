@@ -19,13 +19,7 @@ from gpuforest.core import bins, criteria
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, binned, target_statistics, validation
-from gpuforest.estimators import capabilities, fit_scope
-from gpuforest.estimators.settings import (
-    UNLIMITED,
-    check_some_weight,
-    interacting_sets,
-    row_weights_of,
-)
+from gpuforest.estimators import capabilities, fit_scope, settings
 from gpuforest.estimators.task import On, Rows, host_target
 from gpuforest.growing import boosted, edges, predict, rounds
 from gpuforest.kernels.gradients.losses import Loss
@@ -72,7 +66,7 @@ def weigh(estimator: Any, rows: Rows) -> np.ndarray | None:
     by_class = getattr(estimator, "class_weight", None)
     if by_class is None:
         return rows.weight
-    return check_some_weight(row_weights_of(by_class, rows.target), rows.weight)
+    return settings.check_some_weight(settings.row_weights_of(by_class, rows.target), rows.weight)
 
 
 def signs_of(estimator: Any, loss: Loss) -> np.ndarray:
@@ -229,7 +223,8 @@ def replace_predictions(estimator: Any, coding: boosted.BoostedCoding, raw: np.n
 
 def interacting(estimator: Any, n_features: int) -> np.ndarray:
     """The sets of features that may meet on a path, bool[n, F]; bool[0, F]: all may."""
-    sets = () if estimator.interaction_cst is None else interacting_sets(estimator, n_features)
+    asked = estimator.interaction_cst
+    sets = () if asked is None else settings.interacting_sets(estimator, n_features)
     allowed = np.zeros((len(sets), n_features), np.bool_)
     for row, members in zip(allowed, sets, strict=True):
         row[list(members)] = True
@@ -269,8 +264,8 @@ def refuse_refit(estimator: Any, X_val: Any) -> None:
 
 def most_leaves(estimator: Any) -> tuple[int, int]:
     """The most levels below the root, and the most leaves."""
-    limits = estimator.max_depth, estimator.max_leaf_nodes
-    depth, leaves = (UNLIMITED if n is None else min(int(n), UNLIMITED) for n in limits)
+    limits, most = (estimator.max_depth, estimator.max_leaf_nodes), settings.UNLIMITED
+    depth, leaves = (most if n is None else min(int(n), most) for n in limits)
     return depth, leaves
 
 
