@@ -27,13 +27,19 @@ pytestmark = [
 ON_DASK = {"dask", "dask by rows"}
 
 
+def outcome(kind, a, b):
+    if {a, b} & ON_DASK:
+        return "on dask"
+    return "refused" if pairs.refusal_of(kind, a, b) else "taken"
+
+
 def listed(wanted, every=1):
-    """The pairs that satisfy `wanted`, as cases of a test. Deep runs have them all; others every so
-    many, each of one estimator."""
+    """The pairs of this outcome, as cases of a test. Deep runs have them all; others every so many,
+    each of one estimator."""
     turn, cases = 0, []
     for family in pairs.FAMILIES:
         for i, (a, b, kinds) in enumerate(pairs.pairs_of(family)):
-            chosen = [kind for kind in kinds if wanted(kind, a, b)]
+            chosen = [kind for kind in kinds if outcome(kind, a, b) == wanted]
             for kind in chosen:
                 now = kind is chosen[i % len(chosen)] and turn % every == 0
                 turn += kind is chosen[i % len(chosen)]
@@ -41,18 +47,6 @@ def listed(wanted, every=1):
                 name = f"{kind.__name__}, {a}, {b}"
                 cases.append(pytest.param(pairs.Case(kind, {a, b}), a, b, id=name, marks=marks))
     return cases
-
-
-def is_taken(kind, a, b):
-    return not pairs.refusal_of(kind, a, b) and not {a, b} & ON_DASK
-
-
-def is_refused(kind, a, b):
-    return bool(pairs.refusal_of(kind, a, b)) and not {a, b} & ON_DASK
-
-
-def is_on_dask(kind, a, b):
-    return bool({a, b} & ON_DASK)
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +196,8 @@ def classes_weigh_as_their_rows(case, model):
         return
     by_name = {"high": 1.0, "low": 2.0, "mid": 4.0}
     of_rows = np.array([by_name[label] for label in rows.y]) * pairs.weights_of(rows)
-    plain = case.without("class_weight").fit(rows._replace(sample_weight=of_rows))
+    plain = pairs.Case(case.kind, case.used - {"class_weight"})
+    plain = plain.fit(rows._replace(sample_weight=of_rows))
     assert same_forest(case.fit(class_weight=by_name).forest_, plain.forest_)
 
 
@@ -231,7 +226,7 @@ def test_the_page_has_these_tables():
     assert pairs.PAGE.read_text() == pairs.page()
 
 
-@pytest.mark.parametrize(("case", "a", "b"), listed(is_taken, every=2))
+@pytest.mark.parametrize(("case", "a", "b"), listed("taken", every=2))
 def test_a_pair_that_is_taken(case, a, b):
     model = case.fit()
     assert np.isfinite(predicted(case, model, case.rows.X)).all()
@@ -239,7 +234,7 @@ def test_a_pair_that_is_taken(case, a, b):
         law(case, model)
 
 
-@pytest.mark.parametrize(("case", "a", "b"), listed(is_taken, every=6))
+@pytest.mark.parametrize(("case", "a", "b"), listed("taken", every=6))
 def test_backends_agree(case, a, b):
     one, other = case.fit(), case.fit(backend="numpy")
     assert_same(one, other)
@@ -247,7 +242,7 @@ def test_backends_agree(case, a, b):
     assert np.array_equal(predicted(case, one, X), predicted(case, other, X))
 
 
-@pytest.mark.parametrize(("case", "a", "b"), listed(is_refused))
+@pytest.mark.parametrize(("case", "a", "b"), listed("refused"))
 def test_a_pair_that_is_refused(case, a, b):
     wanted = pairs.refusal_of(case.kind, a, b)
     with progress.listening() as stages, pytest.raises((ValueError, TypeError)) as caught:
@@ -287,7 +282,7 @@ def client():
         yield client
 
 
-@pytest.mark.parametrize(("case", "a", "b"), listed(is_on_dask, every=5))
+@pytest.mark.parametrize(("case", "a", "b"), listed("on dask", every=5))
 def test_a_pair_on_a_cluster(client, case, a, b):
     wanted = pairs.refusal_of(case.kind, a, b)
     if wanted:
@@ -295,7 +290,6 @@ def test_a_pair_on_a_cluster(client, case, a, b):
             case.fit_on(client)
         assert pairs.text_of(wanted) in str(caught.value)  # behind the name of a partition
         return
-    local = case.fit(
-        pairs.binned(case.model(), case.rows)
-    )  # bins from all rows, also of early stopping
+    # bins come from all rows, also of early stopping
+    local = case.fit(pairs.binned(case.model(), case.rows))
     assert_same(case.fit_on(client), local)

@@ -348,8 +348,7 @@ class Regressor(bases.RegressorMixin, BaseTrees):
 
     def predict(self, X: Any) -> Any:
         """What the trees predict together, where X is."""
-        values = self._walk(X, prediction.predict)
-        return values[:, 0] if self.n_outputs_ == 1 else values
+        return prediction.flat(self._walk(X, prediction.predict))
 
 
 def grown_settings(estimator: Any) -> settings.Settings:

@@ -230,7 +230,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape
         (n_samples,); of several classes (n_samples, n_classes)."""
-        return _flat(to_host(self._raw_predict(X)))
+        return np.asarray(predict.flat(to_host(self._raw_predict(X))))
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """`predict(X)` after each round."""
@@ -242,7 +242,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """`decision_function(X)` after each round."""
-        return map(_flat, self._staged_raw_predict(X))
+        return map(predict.flat, self._staged_raw_predict(X))
 
     def _labels_of(self, raw: np.ndarray) -> np.ndarray:
         raw = to_host(raw)
@@ -272,7 +272,3 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
         super()._validate_params()
         if self.loss == "quantile" and self.quantile is None:
             raise ValueError("loss='quantile' needs quantile: a number between 0 and 1")
-
-
-def _flat(raw: np.ndarray) -> np.ndarray:
-    return raw[:, 0] if raw.shape[1] == 1 else raw

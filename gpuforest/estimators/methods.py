@@ -290,8 +290,7 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     corrected variance becomes 0.
     """
     model = fit_scope.snapshot(self) if return_std else self
-    values = model._walk(X, prediction.predict)
-    means = values[:, 0] if model.n_outputs_ == 1 else values
+    means = prediction.flat(model._walk(X, prediction.predict))
     if not return_std:
         return means
     products = model._products_
@@ -299,8 +298,7 @@ def predict(self: Any, X: Any, return_std: bool = False) -> Any:
     def stage(forest: Forest, table: Any, backend: Backend) -> np.ndarray:
         return uncertainty.standard_errors(forest, model._sampling_, products, table, backend)
 
-    errors = to_host(model._walk(X, stage))
-    return means, errors[:, 0] if model.n_outputs_ == 1 else errors
+    return means, prediction.flat(to_host(model._walk(X, stage)))
 
 
 def products_of(self: Any) -> np.ndarray:
@@ -352,5 +350,4 @@ def predict_interval(self: Any, X: Any, coverage: float = 0.9) -> np.ndarray:
         mean, spread = uncertainty.mean_and_spread(forest, predicted)
         return uncertainty.intervals(calibration, mean, spread, coverage)
 
-    ends: np.ndarray = to_host(self._walk(X, stage))
-    return ends[:, 0] if self.n_outputs_ == 1 else ends
+    return np.asarray(prediction.flat(to_host(self._walk(X, stage))))

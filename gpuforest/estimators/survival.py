@@ -22,8 +22,6 @@ from gpuforest.explain import importances, oob, quantile_forest, survival
 from gpuforest.growing import bags, targets
 from gpuforest.growing import predict as prediction
 
-Array = Any
-
 
 class EventTimes(Task):
     """Times of events that may be censored. A row weighs the hazard that it went through, and its
@@ -66,7 +64,7 @@ class EventTimes(Task):
     def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
         y, seen = plan.checked.values, scored(means, plan.training.sampling)
         score = survival.concordance_of(y[seen], means[seen], 1)
-        return {"oob_prediction_": by_cause(means), "oob_score_": score}
+        return {"oob_prediction_": prediction.flat(means), "oob_score_": score}
 
 
 def rates_of(y: np.ndarray, sampling: Sampling, whole: np.ndarray) -> np.ndarray:
@@ -123,7 +121,7 @@ class SurvivalForest(ensembles.BaseForest):
         """The risk of rows by each cause: the sum of the cumulative hazard over all times of
         events, as the mean over the trees.
         """
-        return by_cause(self._walk(X, prediction.predict))
+        return prediction.flat(self._walk(X, prediction.predict))
 
     def predict_cumulative_hazard_function(
         self, X: Any, return_array: bool = False, cause: int = 1
@@ -217,11 +215,6 @@ class SurvivalTree(trees.DecisionTreeRegressor):
 
 
 SurvivalForest._tree = SurvivalTree
-
-
-def by_cause(risks: Any) -> Any:
-    """Risks [N, K] of K causes; of one cause [N]."""
-    return risks[:, 0] if risks.shape[1] == 1 else risks
 
 
 def exposures(y: np.ndarray, sampling: Sampling) -> np.ndarray:

@@ -28,7 +28,6 @@ from gpuforest.growing import predict as prediction
 
 sklearn_tree = deferred("gpuforest.export.sklearn_tree", "sklearn_tree")
 
-CV = "cv"
 METHODS = ("cost_complexity", "reduced_error")
 
 
@@ -78,12 +77,12 @@ class SingleTree(base.BaseTrees):
 
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         super()._keep(forest, plan)
-        if self.ccp_alpha != CV:
+        if self.ccp_alpha != "cv":
             self.ccp_alpha_ = float(self.ccp_alpha)
 
     def _fit(self, given: binned.FitInput, seed: int, earlier: Any, backend: Backend) -> None:
         super()._fit(given, seed, earlier, backend)
-        if self.ccp_alpha == CV:
+        if self.ccp_alpha == "cv":
             self._cross_validate(given, seed, backend)
 
     def _cross_validate(self, given: binned.FitInput, seed: int, backend: Backend) -> None:

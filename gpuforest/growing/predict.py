@@ -20,6 +20,11 @@ from gpuforest.growing.edges import encode_blocks
 MEDIANS_AT_ONCE = 2**20  # predictions of single trees in memory at once: some 50 MB
 
 
+def flat(values: Array) -> Array:
+    """Values [N, K, ...] of K outputs or causes; of a single one [N, ...]."""
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
 def predict(forest: Forest, X: Array, backend: Backend) -> Array:
     """The forest's predictions f64[N, n_values] of a real array X [N, F] of any layout."""
     xp, T, K = backend.xp, forest.n_trees, forest.values.shape[1]

@@ -205,11 +205,6 @@ def test_others_are_bagged_as_there(estimator, params):
         assert same(getattr(ours, name), getattr(theirs, name)), name
 
 
-def test_trees_have_no_decision_function():
-    assert not hasattr(gf.BaggingClassifier(TREE), "decision_function")
-    assert not hasattr(gf.BaggingClassifier(SklearnTree()), "decision_function")
-
-
 def test_a_subclass_of_our_tree_does_what_it_does():
     class Stump(gf.DecisionTreeClassifier):
         def fit(self, X, y, sample_weight=None):
@@ -273,6 +268,8 @@ def test_tags_and_metadata_are_those_of_the_estimator():
 
 
 def test_what_only_our_trees_can():
+    for tree in (TREE, SklearnTree()):
+        assert not hasattr(gf.BaggingClassifier(tree), "decision_function")
     with pytest.raises(ValueError, match="'n_estimators' parameter of BaggingClassifier must be"):
         gf.BaggingClassifier(LINEAR, "auto").fit(FLOWERS, SPECIES)
     with pytest.raises(ValueError, match="voting='hard' is for bags of gpuforest's trees"):

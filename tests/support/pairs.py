@@ -246,9 +246,6 @@ class Case:
         """The parameter that says how many trees grow."""
         return "max_iter" if self.family == "boosting" else "n_estimators"
 
-    def without(self, name: str) -> Case:
-        return Case(self.kind, self.used - {name})
-
     def asked(self, names: set[str]) -> dict[str, Any]:
         """The parameters, also those of the base tree; `names`: of the constructor."""
         used, boosts = self.used, self.family == "boosting"
@@ -306,13 +303,13 @@ class Case:
             model.set_params(**{self.number: most})
         return model.fit(**passed)
 
-    def fit_on(self, client: Any, rows: Rows | None = None) -> Any:
+    def fit_on(self, client: Any) -> Any:
         """The estimator for dask, fitted to parts that lie on a cluster."""
         from dask import delayed
 
         import gpuforest.dask as on_dask
 
-        columns = zip(*parts_of(self.rows if rows is None else rows), strict=True)
+        columns = zip(*parts_of(self.rows), strict=True)
         lists = [None if c[0] is None else [delayed(part) for part in c] for c in columns]
         how = {"client": client, "strategy": "rows" if "dask by rows" in self.used else "trees"}
         model = getattr(on_dask, self.kind.__name__)(**self.model().get_params(), **how)
