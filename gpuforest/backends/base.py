@@ -35,7 +35,6 @@ class SplitKind(Protocol):
 
     name: str
     title: str
-    cpu_only: bool
     has_sets: bool
     columns: int
 

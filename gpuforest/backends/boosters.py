@@ -68,7 +68,6 @@ class NumpyBooster(booster.Booster):
         return True
 
     def largest(self, loss: LossOf) -> tuple[float, float]:
-        """The largest size of a gradient and of a hessian."""
         return gradients.largest(loss)
 
     def gradients(self, loss: LossOf) -> None:
@@ -81,7 +80,6 @@ class NumpyBooster(booster.Booster):
         self.grow_trees([booster.root_key(b.seed, number * K + k) for k in range(K)])
 
     def grow_trees(self, keys: list[int]) -> None:
-        """Grow the trees with these keys of their roots."""
         self.trees = [
             grow_tree(self.boosting.matrix, stats, self.rules, rows, key)
             for stats, rows, key in zip(self.stats, self.rows, keys, strict=True)
@@ -175,7 +173,6 @@ class PreparedTree:
         self.helping: list[SimpleQueue[BaseException | None]] = []
 
     def grown(self, key: int) -> GrownTree:
-        """Grow a tree with this key of its root."""
         state = self.state
         state["key"], state["step"], state["n_threads"] = key, compiled.BEGUN, self.n_helpers + 1
         state["least_cells"], state["least_rows"] = SHARED

@@ -14,13 +14,13 @@ from numba.core import config
 
 from gpuforest.compiler.decorators import Helper, device
 from gpuforest.compiler.intrinsics import times
-from gpuforest.core.nodes import SET_BIN
+from gpuforest.core.nodes import OBLIQUE_BIN, SET_BIN
+from gpuforest.core.terms import WEIGHT_BITS, WEIGHT_ZERO
 from gpuforest.kernels.bag.numba import mulhi
 from gpuforest.kernels.best_split import cuts as cutting
-from gpuforest.kernels.shared.numba import U1, U, goes_left, has_labels, hash_at
+from gpuforest.kernels.shared.numba import LOW_32, U1, U32, U, below, goes_left, has_labels, hash_at
 from gpuforest.kernels.shared.records import NO_BIN, Split
 from gpuforest.kernels.traverse import numba as walking
-from gpuforest.kernels.traverse.sums import is_sum, sum_goes_left
 
 if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
     from numba.cuda import types
@@ -40,19 +40,6 @@ if not config.ENABLE_CUDASIM:  # the simulator runs plain Python
     @overload(times)
     def _times(a, b):
         return lambda a, b: cuda.libdevice.dmul_rn(a, b)
-
-
-@device
-def below(values, first, last, x):
-    """How many of the ascending values[first:last] are below x."""
-    low, high = first, last
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
 
 
 @cuda.jit
@@ -214,6 +201,23 @@ def move(rows, weights, begin, first, rank):
 
 
 @device
+def sum_goes_left(trees, at, split, codes, r):
+    """As `sums_go_left` of traverse/numpy.py, for row r at node number `at` of the forest."""
+    first, total = trees.set_at[at], np.int64(0)
+    for i in range(split.bin - OBLIQUE_BIN):
+        word = trees.sets[first + (i + 1) // 2]
+        term = np.int64(word & LOW_32 if i % 2 else word >> U32)
+        f = term >> WEIGHT_BITS
+        code = np.int64(codes[r, f])
+        if code == trees.missing:
+            return split.missing_left
+        weight = term % (1 << WEIGHT_BITS) - WEIGHT_ZERO
+        total += weight * np.int64(trees.coordinates[f, code])
+    threshold = np.int64(trees.sets[first] & LOW_32)  # of 32 bits with a sign
+    return total <= (threshold - 2**32 if threshold >= 2**31 else threshold)
+
+
+@device
 def walk(trees, root, codes, r):
     """The leaf of row r in the tree at `root`, numbered in the tree; unneeded arrays are empty."""
     at, word = np.int64(0), trees.nodes[root]
@@ -223,7 +227,7 @@ def walk(trees, root, codes, r):
         first = np.int64(trees.set_at[root + at]) if split.bin == SET_BIN else np.int64(0)
         code = np.int64(codes[r, split.feature])
         is_left = goes_left(code, split, trees.missing, trees.sets, first)
-        if len(trees.coordinates) and is_sum(split.bin):
+        if len(trees.coordinates) and OBLIQUE_BIN < split.bin < SET_BIN:
             is_left = sum_goes_left(trees, root + at, split, codes, r)
         at = np.int64((word >> walking.CHILD) & walking.CHILD_BITS) + (
             not is_left

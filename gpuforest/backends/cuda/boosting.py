@@ -312,7 +312,6 @@ class CudaBooster(Booster):
         return Round([self._tree(row) for row in words], (unit_g, unit_h), mean)
 
     def _tree(self, row: np.ndarray) -> GrownTree:
-        """A tree from its words."""
         n, M, W, dtype = int(row[0]), self.out.M, self.sizes.W, dtype_of(records.Leaf)
         nodes, rest = row[HEAD : HEAD + n].copy(), row[HEAD + M :]
         n_words = dtype.itemsize // 8 * ((M + 1) // 2)

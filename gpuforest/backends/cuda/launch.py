@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -42,6 +42,17 @@ class CudaLaunches(Backend):
     cache_bytes: int  # of the second level
     n_processors: int
     device_number: int
+
+    def __init__(self, n_threads: int, memory_budget: int) -> None:
+        super().__init__(n_threads, memory_budget)
+        # kernels and their parameters by operation, name, shared memory and macros
+        self.known_kernels: dict[Any, tuple[Any, list[Parameter]]] = {}
+        # of records, and what packed them
+        self.known_structs: WeakKeyDictionary[Any, tuple[structs.Packer, np.ndarray]]
+        self.known_structs = WeakKeyDictionary()
+        self.known_tiles: WeakKeyDictionary[Frontier, tuple[structs.Tiles, int]]
+        self.known_tiles = WeakKeyDictionary()
+        self.known_kept: WeakKeyDictionary[Frontier, structs.Kept] = WeakKeyDictionary()
 
     def active(self) -> AbstractContextManager[Any]:
         """Inside, this thread makes arrays and runs kernels on the backend's device."""
@@ -192,21 +203,6 @@ class CudaLaunches(Backend):
         if slots not in self.known_tiles:
             self.known_tiles[slots] = self.tiles_of(slots.begin, slots.end, slots.max_rows)
         return self.known_tiles[slots]
-
-    @cached_property
-    def known_tiles(self) -> WeakKeyDictionary[Frontier, tuple[structs.Tiles, int]]:
-        """Tiles of slots that are still there."""
-        return WeakKeyDictionary()
-
-    @cached_property
-    def known_structs(self) -> WeakKeyDictionary[Any, tuple[structs.Packer, np.ndarray]]:
-        """Structs of records that are still there, and what packed them."""
-        return WeakKeyDictionary()
-
-    @cached_property
-    def known_kernels(self) -> dict[Any, tuple[Any, list[Parameter]]]:
-        """Kernels and their parameters by operation, name, shared memory and macros."""
-        return {}
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import array_api_compat.numpy as host
 import numpy as np
@@ -234,11 +233,6 @@ class CudaLevels(CudaLaunches):
         kept = Kept(self.empty(half, self.xp.uint64), tried, k, half)
         self.known_kept[slots] = kept
         return kept
-
-    @cached_property
-    def known_kept(self) -> WeakKeyDictionary[Frontier, Kept]:
-        """Codes kept for slots that are still there."""
-        return WeakKeyDictionary()
 
     def ordered_tiles(self, training: Training, slots: Frontier) -> tuple[Tiles, int]:
         """`slot_tiles`, by their first rows where the cache does not hold all codes."""

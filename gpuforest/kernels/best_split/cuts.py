@@ -56,7 +56,6 @@ def weight_of(sums, is_classes):
 
 @device
 def slot_at(slots, s, is_classes):
-    """The record of slot s."""
     low, high = -np.inf, np.inf
     if len(slots.bounds):
         low, high = slots.bounds[s, 0], slots.bounds[s, 1]
@@ -67,7 +66,6 @@ def slot_at(slots, s, is_classes):
 
 @device
 def feature_of(f, data, rules, n_channels):
-    """The record of feature f."""
     width = np.int64(n_channels + rules.count_rows)
     bins, missing = np.int64(data.n_bins[f]), np.int64(data.n_codes - 1)
     return Feature(np.int64(f), bins, missing, np.int64(n_channels), width, has_labels(data.y))
@@ -75,7 +73,6 @@ def feature_of(f, data, rules, n_channels):
 
 @device
 def limits_of(rules, slot, f):
-    """The limits on a feature's cuts in a slot."""
     sign = np.int64(rules.signs[f]) if len(rules.signs) else np.int64(0)
     fewest, least = np.int64(rules.min_rows_leaf), np.int64(rules.min_weight_leaf)
     return Limits(fewest, least, sign, slot.low, slot.high)

@@ -242,7 +242,6 @@ def write_tree(rules, table, tree, set_words):
 
 @rare
 def do_part(data, rules, table, rows, part):
-    """Do a part of the work."""
     work, parts = table.states[0].work, table.states[0].n_parts
     if work == SEARCH:
         C = len(data.codes)

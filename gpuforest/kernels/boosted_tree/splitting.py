@@ -24,7 +24,6 @@ class Sides(NamedTuple):
 
 @device
 def sides_of(data, node, bitset):
-    """The sides of a node's split."""
     f = node.feature
     missing, rest = data.cells[f + 1] - data.cells[f] - 1, np.int64(data.rest[f])
     n = missing + (rest > missing)  # without the code `rest`, or all if the column is its own
@@ -35,7 +34,6 @@ def sides_of(data, node, bitset):
 
 @device
 def is_left(sides, r):
-    """Whether a row goes left."""
     k = np.int64(sides.column[U(r)]) - sides.first
     code = k + (k >= sides.rest) if U(k) < U(sides.n) else sides.rest
     return goes_left(code, sides.split, sides.missing, sides.set, 0)
@@ -43,7 +41,6 @@ def is_left(sides, r):
 
 @device
 def part_of(begin, end, part, parts):
-    """Where a part of begin .. end - 1 begins and ends."""
     n = end - begin
     return begin + n * part // parts, begin + n * (part + 1) // parts
 
@@ -100,7 +97,6 @@ def begin_node(node, key, depth, g, h, n, low, high):
 
 @device
 def make_children(rules, table):
-    """Make the two children of the node whose rows are divided."""
     state, nodes = table.states[0], table.nodes
     at, left = state.split, state.n_nodes
     node, one, two = nodes[at], nodes[left], nodes[left + 1]

@@ -269,7 +269,6 @@ def compact_set(feature, slot, scratch, hist, in_bins, categories):
 
 @device
 def no_cut(feature):
-    """The Split of a feature that does not vary."""
     return Split(-np.inf, feature.number, np.int64(0), False, NO_BIN)
 
 

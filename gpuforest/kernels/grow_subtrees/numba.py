@@ -29,7 +29,6 @@ from gpuforest.kernels.shared.records import NO_SPLIT, Slot
 
 @device
 def push(stack, n_stack, node):
-    """Put a node on the stack, and return the size of the stack."""
     to = stack[n_stack]
     to.low, to.high, to.depth, to.number = node.low, node.high, node.depth, node.number
     to.n_trail, to.weight, to.second, to.key = node.n_trail, node.weight, node.second, node.key
@@ -38,7 +37,6 @@ def push(stack, n_stack, node):
 
 @device
 def pop(stack, at):
-    """The node at this position of the stack."""
     n = stack[at]
     return OpenNode(n.low, n.high, n.depth, n.number, n.n_trail, n.weight, n.second, n.key)
 

@@ -52,7 +52,6 @@ def block_of(blocks, slot, scratch):
 
 @device
 def node_totals(stats, low, high, sums):
-    """Fill the channel sums of a node."""
     C = len(sums)
     for c in range(C):
         sums[c] = 0

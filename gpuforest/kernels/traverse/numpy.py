@@ -3,11 +3,12 @@
 import array_api_compat.numpy as xp
 import numpy as np
 
+from gpuforest.common.dtypes import Array
+from gpuforest.core import terms
 from gpuforest.core.frontier import Trees
-from gpuforest.core.nodes import LEAF_MASK, combined, unpack
+from gpuforest.core.nodes import LEAF_MASK, MOST_COMBINED, combined, unpack
 from gpuforest.kernels.shared.numpy import goes_left
 from gpuforest.kernels.shared.records import Split
-from gpuforest.kernels.traverse.sums import sums_go_left
 
 
 def apply(trees: Trees, codes: np.ndarray) -> np.ndarray:
@@ -46,3 +47,23 @@ def accumulate(
         value = values[at.astype(np.int64)]
         total = total + (value if skip is None else np.where(skip[t][:, None], 0.0, value))
     return total
+
+
+def sums_go_left(trees: Trees, node: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Whether rows of codes [n, F] go left at the nodes i64[n], which split by combinations. A row
+    goes left if the sum of weight times coordinate is at most the threshold, or, if one of the
+    values is missing, by missing_left."""
+    words, n_terms = trees.nodes[node], combined(trees.nodes[node])
+    coordinates: Array = trees.coordinates
+    width = np.arange(1 + MOST_COMBINED // 2)
+    at = np.minimum(trees.set_at[node][:, None] + width, len(trees.sets) - 1)
+    features, weights, threshold = terms.unpack(xp, trees.sets[at], n_terms, MOST_COMBINED)
+    sums, is_missing = np.zeros(len(node), np.int64), np.zeros(len(node), bool)
+    for i in range(MOST_COMBINED):
+        f, is_term = np.maximum(features[:, i], 0), features[:, i] >= 0
+        code = codes[np.arange(len(node)), f]
+        sums += np.where(is_term, weights[:, i] * coordinates[f, code], 0)
+        is_missing |= is_term & (code == trees.missing)
+    missing_left = unpack(xp, words)[2]
+    left: np.ndarray = np.where(is_missing, missing_left, sums <= threshold)
+    return left
