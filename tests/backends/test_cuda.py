@@ -9,8 +9,8 @@ from cuda_on_cpu.sanitizers import available, missing, sanitized
 from cuda_tiny import fits
 from cuda_tiny import tasks as tasks_of_all_kinds
 from emulated import EmulatedBackend
-from engine import Task, later_rows, out_of_bag, places, same_forest
-from hypothesis import given
+from engine import Task, check_answers, later_rows, out_of_bag, places, same_forest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import SUPPORT
 from sweeps import swept
@@ -20,22 +20,29 @@ from gpuforest.backends import numba, numpy
 from gpuforest.backends.cuda import forest as cuda_backend
 from gpuforest.backends.cuda.launch import slot_bytes
 from gpuforest.common.errors import BackendError
-from gpuforest.growing.predict import apply, predict
 
 seeds = st.integers(0, 2**31)
 SMALL = 20 << 10  # shared memory in which little fits
 
 
-@given(task=tasks().map(few_builds), seed=seeds, deep=st.sampled_from([None, 0, 5, 40]))
-def test_forests_are_the_reference(cuda, task, seed, deep):
-    forest, X, backend = task.grow(numpy.NumpyBackend()), later_rows(task), cuda.backend(deep=deep)
+@settings(max_examples=3 * settings.default.max_examples)
+@given(
+    task=(tasks() | category_tasks()).map(few_builds),
+    seed=seeds,
+    budget=st.sampled_from([1, 1000, 30_000, *[2**26] * 3]),
+    deep=st.sampled_from([None, None, 0, 5, 40]),
+    shared_limit=st.sampled_from([4 << 10, SMALL, 64 << 10, *[227 << 10] * 3]),
+    keeps_codes=st.booleans(),
+)
+def test_forests_are_the_reference(cuda, task, seed, budget, deep, shared_limit, keeps_codes):
+    # of numbers and of categories; with little memory, of the device and of a block: histograms
+    # that do not fit, no deep phase or a small one
+    forest = task.grow(numpy.NumpyBackend())
+    backend = cuda.backend(budget, deep=deep, shared_limit=shared_limit)
+    backend.keeps_codes = keeps_codes
     with cuda.order(seed):
         assert same_forest(forest, task.grow(backend))
-        for stage in (apply, predict):
-            expected = stage(forest, X, numpy.NumpyBackend())
-            assert np.array_equal(expected, stage(forest, X, backend))
-            there = stage(forest, backend.asarray(X), backend)
-            assert np.array_equal(expected, backend.asnumpy(there))
+        check_answers(forest, later_rows(task), backend)
 
 
 @pytest.mark.emulated(every=5)
@@ -68,21 +75,6 @@ def test_features_that_vary_in_few_rows_are_found(cuda, n_tried):
     for seed in range(2):
         with cuda.order(seed):
             assert same_forest(forest, task.grow(cuda.backend(deep=0)))
-
-
-@given(
-    task=tasks().map(few_builds),
-    seed=seeds,
-    budget=st.sampled_from([1, 1000, 30_000]),
-    shared_limit=st.sampled_from([4 << 10, SMALL, 64 << 10]),
-    keeps_codes=st.booleans(),
-)
-def test_little_memory_changes_nothing(cuda, task, seed, budget, shared_limit, keeps_codes):
-    # of the device, of a block: histograms that do not fit, no deep phase or a small one
-    backend = cuda.backend(budget, shared_limit=shared_limit)
-    backend.keeps_codes = keeps_codes
-    with cuda.order(seed):
-        assert same_forest(task.grow(numpy.NumpyBackend()), task.grow(backend))
 
 
 def least_memory(cuda, task):
@@ -150,23 +142,6 @@ def test_out_of_bag_copies_nothing_to_the_host(cuda, monkeypatch):
         patches.setattr(type(backend), "asnumpy", lambda *_: pytest.fail("a copy"))
         oob = out_of_bag(forest, matrix, task.sampling, backend)
     assert backend.asnumpy(oob.counts).max() == 3
-
-
-@given(
-    task=category_tasks().map(few_builds),
-    seed=seeds,
-    budget=st.sampled_from([1, 30_000, 2**26, 2**26]),
-    deep=st.sampled_from([None, None, 0, 5, 40]),
-    shared_limit=st.sampled_from([SMALL, 227 << 10]),
-)
-def test_categories_are_split_as_in_the_reference(cuda, task, seed, budget, deep, shared_limit):
-    forest, X = task.grow(numpy.NumpyBackend()), later_rows(task)
-    backend = cuda.backend(budget, deep=deep, shared_limit=shared_limit)
-    with cuda.order(seed):
-        assert same_forest(forest, task.grow(backend))
-        for stage in (apply, predict):
-            expected = stage(forest, X, numpy.NumpyBackend())
-            assert np.array_equal(expected, stage(forest, X, backend))
 
 
 @pytest.mark.emulated(every=8)

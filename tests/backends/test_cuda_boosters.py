@@ -11,7 +11,7 @@ from boosted import LOSSES, UNLIMITED, Fit, differences, fits, made
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuforest import HistGradientBoostingRegressor, register_backend
+from gpuforest import HistGradientBoostingRegressor
 from gpuforest.backends import gpu, registry
 from gpuforest.backends.cuda import boosting as cuda_boosters
 from gpuforest.backends.cuda.boosting import Sizes
@@ -239,7 +239,6 @@ def test_a_block_without_memory_for_a_histogram(cuda):
 
 
 def test_auto_goes_on_on_the_cpu_if_memory_does_not_suffice(cuda, monkeypatch, caplog):
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
     monkeypatch.setattr(registry, "GPU_ROWS", 10)
     monkeypatch.setattr(gpu, "usable", lambda: True)
     asked = []
@@ -249,7 +248,7 @@ def test_auto_goes_on_on_the_cpu_if_memory_does_not_suffice(cuda, monkeypatch, c
         monkeypatch.setattr(gpu, "usable", lambda: False)  # once is enough
         return cuda.backend(free=2**15)
 
-    register_backend(registry.GPU, little)
+    monkeypatch.setitem(registry._factories, registry.GPU, little)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2500, 3)), rng.normal(size=2500)
     common = {"max_iter": 3, "early_stopping": True, "random_state": 0}

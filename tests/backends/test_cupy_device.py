@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gpuforest.compiler import objects
+
 
 class There(np.ndarray):
     """An array of CuPy's, as far as the copies go."""
@@ -20,10 +22,16 @@ class There(np.ndarray):
 
 
 @pytest.fixture
-def backend(monkeypatch):
+def device():
+    """The module of CuPy's device."""
     pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
     from gpuforest.backends.cuda import device
 
+    return device
+
+
+@pytest.fixture
+def backend(device, monkeypatch):
     pinned, waits = [], []
 
     def empty_pinned(shape, dtype):
@@ -77,9 +85,7 @@ def test_columns_and_one_thread(backend):
 
 
 @pytest.mark.parametrize("fails", ["never", "begin", "b", "end"])
-def test_launches_are_captured(fails, backend, monkeypatch, caplog):
-    from gpuforest.backends.cuda import device
-
+def test_launches_are_captured(fails, device, backend, monkeypatch, caplog):
     said = []
 
     def say(word):
@@ -119,11 +125,7 @@ def test_launches_are_captured(fails, backend, monkeypatch, caplog):
 
 
 @pytest.mark.parametrize("seconds", [0, 0.3])
-def test_a_word_while_cupy_compiles(seconds, monkeypatch, caplog):
-    pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
-    from gpuforest.backends.cuda import device
-    from gpuforest.compiler import objects
-
+def test_a_word_while_cupy_compiles(seconds, device, monkeypatch, caplog):
     class RawModule:
         def __init__(self, **options):
             pass
@@ -185,10 +187,8 @@ class Rmm:
 
 
 @pytest.fixture
-def left(monkeypatch):
+def left(device, monkeypatch):
     """What is left of a device of 80 GB of which `free` are free, with an allocator."""
-    pytest.importorskip("cupy", reason="needs pip install 'gpuforest[test-cuda]'")
-    from gpuforest.backends.cuda import device as cupy
 
     def asked(allocator, free):
         cuda = SimpleNamespace(
@@ -196,8 +196,8 @@ def left(monkeypatch):
             get_allocator=lambda: allocator, memory=SimpleNamespace(_malloc=no_pool),
             MemoryPool=Pool, MemoryAsyncPool=AsyncPool,
         )  # fmt: skip
-        monkeypatch.setattr(cupy, "cupy", SimpleNamespace(cuda=cuda))
-        return cupy.bytes_to_give()
+        monkeypatch.setattr(device, "cupy", SimpleNamespace(cuda=cuda))
+        return device.bytes_to_give()
 
     return asked
 

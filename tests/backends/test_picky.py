@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
-from engine import out_of_bag, same_forest
+from engine import check_answers, check_out_of_bag, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
@@ -12,7 +12,7 @@ from tasks import category_tasks, few_builds, tasks
 import gpuforest as gf
 from gpuforest.backends import numba, numpy, registry
 from gpuforest.growing.edges import bin_matrix, fit_edges
-from gpuforest.growing.predict import apply, predict, predict_classes
+from gpuforest.growing.predict import predict, predict_classes
 from gpuforest.growing.targets import encode_moments
 
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
@@ -29,17 +29,8 @@ def array(*values, dtype=np.int64):
 def test_forests_and_what_follows_them(task, deep):
     backend, forest = PickyBackend(deep=deep), task.grow(numpy.NumpyBackend())
     assert same_forest(forest, task.grow(backend))
-    expected, found = (
-        out_of_bag(forest, task.prepared(b)[0], task.sampling, b).means()
-        for b in (numpy.NumpyBackend(), backend)
-    )
-    assert np.array_equal(expected, found, equal_nan=True)
-    stages = [predict_classes] * forest.coding.is_classes
-    for stage in (apply, predict, *stages):
-        expected = stage(forest, task.X, numpy.NumpyBackend())
-        assert np.array_equal(expected, stage(forest, task.X, backend))
-        there = stage(forest, backend.asarray(task.X), backend)
-        assert np.array_equal(expected, backend.asnumpy(there))
+    check_out_of_bag(forest, task, backend)
+    check_answers(forest, task.X, backend, *[predict_classes] * forest.coding.is_classes)
 
 
 HIST = {"max_iter": 4, "min_samples_leaf": 5, "max_leaf_nodes": 8, "categorical_features": [3]}
@@ -60,8 +51,7 @@ HIST = {"max_iter": 4, "min_samples_leaf": 5, "max_leaf_nodes": 8, "categorical_
     ids=str,
 )
 def test_boosting(kind, n_classes, options, monkeypatch):
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    gf.register_backend("picky", lambda *_: PickyBackend())
+    monkeypatch.setitem(registry._factories, "picky", lambda *_: PickyBackend())
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random((300, 3)), rng.integers(0, 5, 300)])
     X[rng.random(X.shape) < 0.1] = np.nan

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from picky import AT, PickyBackend, copies
 from tasks import category_tasks, few_builds, large, tasks
 
-from gpuforest import AdaBoostClassifier, RandomForestClassifier, register_backend
+from gpuforest import AdaBoostClassifier, RandomForestClassifier
 from gpuforest.backends import gpu, registry
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.errors import BackendError
@@ -58,8 +58,7 @@ def test_equal_forests(task, n, deep):
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_each_device_grows_trees_and_gets_the_data_once(n, monkeypatch, grown_on):
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    register_backend("picky", lambda n_threads, _: devices(n, deep=0))
+    monkeypatch.setitem(registry._factories, "picky", lambda n_threads, _: devices(n, deep=0))
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 4)), rng.integers(0, 3, 200)
     options = {"n_estimators": 24, "oob_score": True, "random_state": 0, "max_depth": 5}
@@ -74,8 +73,7 @@ def test_each_device_grows_trees_and_gets_the_data_once(n, monkeypatch, grown_on
 
 
 def test_data_stay_on_a_device_from_one_round_to_the_next(monkeypatch):
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    register_backend("picky", lambda *_: devices(2, deep=0))
+    monkeypatch.setitem(registry._factories, "picky", lambda *_: devices(2, deep=0))
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 4)), rng.integers(0, 3, 200)
     copies.clear()
@@ -143,8 +141,7 @@ def test_other_devices_are_asked_where_trees_grow_at_once(monkeypatch):
             asked.append(self)
             return devices(2, deep=0).peers
 
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    register_backend("picky", lambda *_: Lazy(deep=0))
+    monkeypatch.setitem(registry._factories, "picky", lambda *_: Lazy(deep=0))
     X, y = np.random.default_rng(0).random((100, 3)), np.arange(100) % 2
     AdaBoostClassifier(n_estimators=3, backend="picky", random_state=0).fit(X, y).predict(X)
     assert asked == []

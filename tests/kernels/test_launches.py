@@ -23,7 +23,7 @@ from picky import Array, PickyBackend, copies, cupy_namespace, graphs, operation
 from sweeps import swept
 from tasks import large
 
-from gpuforest import RandomForestClassifier, RandomForestRegressor, register_backend
+from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends import registry, slots
 from gpuforest.backends.cuda import boosting as cuda_boosters
 from gpuforest.backends.cuda import launch as cuda_launches
@@ -135,8 +135,7 @@ def test_what_a_fit_asks_of_cupy(name, on_device, monkeypatch):
     fake.ndarray = Array
     monkeypatch.setitem(sys.modules, "cupy", fake)
     monkeypatch.setattr(PickyBackend.xp, "__name__", "array_api_compat.cupy", raising=False)
-    monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    register_backend("picky", lambda *_: PickyBackend())
+    monkeypatch.setitem(registry._factories, "picky", lambda *_: PickyBackend())
     task, of_classes = large(name), name != "regression"
     kind = RandomForestClassifier if of_classes else RandomForestRegressor
     X, y = (Array(a) if on_device else a for a in (task.X, task.y))

@@ -13,11 +13,7 @@ from cuda_on_cpu.module import asked, available, traffic
 from engine import Task, same_forest
 from traced import TracedBackend, unless_sanitized
 
-from gpuforest import (
-    HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
-    register_backend,
-)
+import gpuforest as gf
 from gpuforest.kernels.shared.constants import THREADS
 
 pytestmark = [
@@ -141,12 +137,11 @@ def test_partitions_by_kept_codes_read_no_rows_of_codes(name):
 @pytest.mark.parametrize("name", TASKS)
 def test_the_bank_conflicts_of_boosting(name):
     own = task(name)
-    kind = (
-        HistGradientBoostingClassifier if own.criterion == "gini" else HistGradientBoostingRegressor
-    )
-    register_backend("traced", lambda *_: TracedBackend())
+    kind = "Classifier" if own.criterion == "gini" else "Regressor"
+    gf.register_backend("traced", lambda *_: TracedBackend())
     asked.clear()
-    kind(max_iter=2, early_stopping=False, backend="traced").fit(own.X, own.y)
+    options = {"max_iter": 2, "early_stopping": False, "backend": "traced"}
+    getattr(gf, f"HistGradientBoosting{kind}")(**options).fit(own.X, own.y)
     fill = traffic("fill").shared_atomics
     assert fill.lanes > N * own.X.shape[1]
     assert fill.parts < 4 * fill.least

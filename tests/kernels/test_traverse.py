@@ -8,16 +8,9 @@ import pytest
 
 from gpuforest.backends import numba, numpy
 from gpuforest.backends import numba as numba_backend
+from gpuforest.core import nodes
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
-from gpuforest.core.nodes import (
-    CHILD_SHIFT,
-    FEATURE_SHIFT,
-    LEAF_WORD,
-    SET_BIN,
-    is_leaf,
-    pack_splits,
-)
 from gpuforest.core.target import TargetCoding
 
 N_FEATURES = 6
@@ -31,15 +24,15 @@ def few_rows_are_shared_out(monkeypatch):
 def random_tree(rng: np.random.Generator, n_splits: int, n_bins: int, n_leaf_rows: int):
     """Packed nodes u64[2 n_splits + 1]; any node without children may become the next split."""
     feature, bin = rng.integers(0, N_FEATURES, n_splits), rng.integers(0, n_bins, n_splits)
-    word = pack_splits(xp, feature, bin, rng.random(n_splits) < 0.5)
-    nodes = LEAF_WORD + rng.integers(0, n_leaf_rows, 2 * n_splits + 1).astype(np.uint64)
+    word = nodes.pack_splits(xp, feature, bin, rng.random(n_splits) < 0.5)
+    tree = nodes.LEAF_WORD + rng.integers(0, n_leaf_rows, 2 * n_splits + 1).astype(np.uint64)
     leaves = [0]
     for s in range(n_splits):
         # mostly a young leaf, so that trees are deep and uneven
         at = leaves.pop(int(len(leaves) * rng.random() ** 0.3))
-        nodes[at] = word[s] + (np.uint64(2 * s + 1) << np.uint64(CHILD_SHIFT))
+        tree[at] = word[s] + (np.uint64(2 * s + 1) << np.uint64(nodes.CHILD_SHIFT))
         leaves += [2 * s + 1, 2 * s + 2]
-    return nodes
+    return tree
 
 
 def random_forest(
@@ -85,12 +78,12 @@ def with_sets(rng: np.random.Generator, forest: Forest, n_categories: list[int])
     edges = BinEdges(
         np.concatenate([np.arange(float(n)) for n in n_edges]), offsets, kinds.astype(np.uint8)
     )
-    nodes, feature = forest.nodes.copy(), (forest.nodes >> FEATURE_SHIFT).astype(np.int64)
-    by_set = ~is_leaf(nodes) & (feature < len(n_categories))
-    nodes[by_set] |= np.uint64(SET_BIN)
+    words, feature = forest.nodes.copy(), (forest.nodes >> nodes.FEATURE_SHIFT).astype(np.int64)
+    by_set = ~nodes.is_leaf(words) & (feature < len(n_categories))
+    words[by_set] |= np.uint64(nodes.SET_BIN)
     n_words = int(edges.set_words[feature[by_set]].sum())
     sets = rng.integers(0, 2**64, n_words, np.uint64)
-    return replace(forest, nodes=nodes, edges=edges, sets=sets)
+    return replace(forest, nodes=words, edges=edges, sets=sets)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from gpuforest.explain.oob import OutOfBag
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.edges import bin_matrix, fit_edges
 from gpuforest.growing.grow import grow
+from gpuforest.growing.predict import apply, predict
 from gpuforest.growing.targets import encode_classes, encode_moments, encode_several, placed
 
 UNLIMITED = 10**9
@@ -205,3 +206,23 @@ def out_of_bag(
     oob = OutOfBag(Training(matrix, target, sampling, rules, forest.seed), backend)
     oob.add([forest], forest.n_trees)
     return oob
+
+
+def check_out_of_bag(forest: Forest, task: Task, backend: base.Backend) -> None:
+    """The means of the trees that did not draw each row are NumPy's."""
+    expected, found = (
+        out_of_bag(forest, task.prepared(b)[0], task.sampling, b).means()
+        for b in (numpy.NumpyBackend(), backend)
+    )
+    assert np.array_equal(expected, found, equal_nan=True)
+
+
+def check_answers(forest: Forest, X: np.ndarray, backend: base.Backend, *more: Any) -> None:
+    """Leaves and predictions of rows are NumPy's; also of rows that lie where the backend works.
+
+    more : other stages"""
+    for stage in (apply, predict, *more):
+        expected = stage(forest, X, numpy.NumpyBackend())
+        assert np.array_equal(expected, stage(forest, X, backend))
+        there = stage(forest, backend.asarray(X), backend)
+        assert np.array_equal(expected, backend.asnumpy(there))

@@ -28,15 +28,7 @@ from gpuforest.core.frontier import Frontier, Subtrees, Trees
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.structs import Categories, Grown, Layout, Open, Roots
-from gpuforest.kernels.shared import structs
-from gpuforest.kernels.shared.constants import (
-    CUT_SUMS,
-    DEEP_PAD,
-    DEEP_WARPS,
-    FEW_ROWS,
-    LIMITED,
-    NODE_SUMS,
-)
+from gpuforest.kernels.shared import constants, structs
 
 MOST_DEEP_ROWS = 8192  # positions of nodes in a block have 16 bits
 CELLS = 128  # bins of a histogram are rounded up to a multiple of it
@@ -125,10 +117,10 @@ class CudaBackend(CudaLevels):
 
     def deep_rows(self, training: Training, n_rows: int) -> int:
         C = training.n_channels
-        if self.shared_limit < 8 * CUT_SUMS * C:
+        if self.shared_limit < 8 * constants.CUT_SUMS * C:
             raise BackendError(
                 f"{C} classes or outputs are too many for this GPU, which takes "
-                f"{self.shared_limit // (8 * CUT_SUMS)}: use backend='numba'"
+                f"{self.shared_limit // (8 * constants.CUT_SUMS)}: use backend='numba'"
             )
         # categories are put in order for two channels, see `registry.for_categories`
         if training.n_words and C > 2 and not training.rules.random:
@@ -162,10 +154,10 @@ class CudaBackend(CudaLevels):
         bounds = None if f.bounds is None else self.empty((f.max_rows, 2), xp.float64)
         grown = Grown(sparse, sparse_sums, bounds, counts)
         rest = categories, plan.layout, grown, training.combining, self.table
-        number, special = rules.criterion.number, LIMITED if rules.limited else int(rules.random)
+        special = constants.LIMITED if rules.limited else int(rules.random)
         macros = macros_of(
-            matrix.codes, CRITERION=number, TARGET=target_type(training, y), SPECIAL=special,
-            BLOCKS=plan.blocks, SETS=W > 0, SUMS=training.combines,
+            matrix.codes, CRITERION=rules.criterion.number, TARGET=target_type(training, y),
+            SPECIAL=special, BLOCKS=plan.blocks, SETS=W > 0, SUMS=training.combines,
         )  # fmt: skip
         blocks = -(-f.max_rows // share)
         most = max(1, LAUNCH_ROWS * self.n_processors // share)
@@ -257,7 +249,7 @@ class DeepPlan:
     @property
     def warps(self) -> int:
         """Warps of a block."""
-        return DEEP_WARPS // self.blocks
+        return constants.DEEP_WARPS // self.blocks
 
 
 NO_PLAN = DeepPlan(0, 0, 2, Layout(*[0] * len(Layout._fields)))
@@ -271,7 +263,7 @@ def plan_of(
     target_size : bytes of a class code or moment. copy_codes : False: codes stay in global
     memory"""
     itemsize, coding = training.matrix.codes.itemsize, training.target.coding
-    C, warps = coding.n_channels, DEEP_WARPS // blocks
+    C, warps = coding.n_channels, constants.DEEP_WARPS // blocks
     # an odd number of 32-bit words, so that rows begin in different banks
     stride = (-(-training.n_features * itemsize // 4) | 1) * 4 if copy_codes else 0
     # bytes of each part: a constant and a number for each row, in the order of Layout
@@ -279,8 +271,8 @@ def plan_of(
     cells = cells_of(training, limit, warps)
     parts = {
         "target": (0, target_size * (1 if coding.is_classes else C - 1)),
-        "scratch": (8 * C * NODE_SUMS * warps, 0),
-        "open": (2 * node, 2 * node / (FEW_ROWS + 1)),
+        "scratch": (8 * C * constants.NODE_SUMS * warps, 0),
+        "open": (2 * node, 2 * node / (constants.FEW_ROWS + 1)),
         "waiting": (node, node / 2),
         "roots": (2, 1),
         "keys": (0, 4),
@@ -311,7 +303,7 @@ def cells_of(training: Training, limit: int, warps: int) -> int:
     histogram, counts = 4 * words * (-(-B // CELLS) * CELLS), 4 * warps * B
     most = limit // CELLS_SHARE
     n_histograms = 0 if training.node_words else max(min(warps, most // histogram), 0)
-    size = n_histograms * (histogram + 4 * DEEP_PAD)
+    size = n_histograms * (histogram + 4 * constants.DEEP_PAD)
     return max(size, counts) if counts <= most else size
 
 
