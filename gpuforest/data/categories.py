@@ -229,7 +229,7 @@ def factorize(column: Any, name: str) -> Factor:
         if isinstance(column, np.ndarray):
             codes, values = _factorize_array(column)
         elif column.implementation.is_pandas():
-            codes, values = _factorize_pandas(column := column.to_native())
+            codes, values = (column := column.to_native()).factorize()
         else:
             codes, values = _factorize_series(column, name)
     except (TypeError, NotImplementedError) as error:  # such as of lists or dicts
@@ -317,19 +317,6 @@ def _factorize_plain(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return codes, values
 
 
-def _factorize_pandas(column: Any) -> tuple[np.ndarray, Any]:
-    """Codes and distinct values as of `_factorize_array`, of a series of pandas."""
-    import pandas as pd
-
-    if not isinstance(column.dtype, pd.CategoricalDtype):
-        return pd.factorize(column)
-    # the dtype may list values that do not occur
-    codes = column.cat.codes.to_numpy().astype(np.int64)
-    used = np.bincount(codes + 1, minlength=len(column.cat.categories) + 1)[1:] > 0
-    number = np.append(np.cumsum(used) - 1, -1)
-    return number[codes], column.cat.categories[used]
-
-
 def _plain(values: Any, name: str) -> list[Any]:
     """Distinct values as Python's own."""
     plain = [v.item() if isinstance(v, np.generic) else v for v in values.tolist()]
@@ -346,8 +333,8 @@ def _plain(values: Any, name: str) -> list[Any]:
 def _numbers(weights: Any, n_rows: int) -> np.ndarray | None:
     """Weights f64[N]; None also for invalid input, which is rejected later."""
     with suppress(TypeError, ValueError):
-        numbers = None if weights is None else np.asarray(weights, np.float64)
-        return numbers if numbers is not None and numbers.shape == (n_rows,) else None
+        numbers = np.asarray(weights, np.float64)
+        return numbers if numbers.shape == (n_rows,) else None
     return None
 
 
