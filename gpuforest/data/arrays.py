@@ -204,14 +204,10 @@ def _as_numpy(X: Any, name: str) -> np.ndarray:
     raise ValueError(_unreadable(X, name, "as a NumPy array", reason)) from reason
 
 
-def refuse_masked(values: Any, name: str) -> None:
-    """NumPy would show what lies below the mask."""
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked values: drop these rows, or fill them")
-
-
 def host_array(X: Any, name: str) -> np.ndarray:
     """X, which is on the host, as a NumPy array; a TypeError or ValueError if it is none."""
+    if np.ma.is_masked(X):  # NumPy would show what lies below the mask
+        raise ValueError(f"{name} has masked values: drop these rows, or fill them")
     try:
         return np.asarray(X)
     except (TypeError, ValueError, MemoryError):

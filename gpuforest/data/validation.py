@@ -39,12 +39,11 @@ def learn_table(
     """`check_table` in a fit: X, the categories that it learns, and the names of the columns.
 
     weights : [N], on the host, unchecked; rows of weight zero add no categories"""
-    split = estimator.categorical_split
     if hasattr(X, "by_feature"):  # BinnedData
-        learn_binned(estimator, X, split)
+        learn_binned(estimator, X)
         return X, X.edges.categories, X.feature_names
     wanted, fewest = estimator.categorical_features, estimator.min_category_frequency
-    reader = CategoryReader(wanted, None, fewest, weights, split=split)
+    reader = CategoryReader(wanted, None, fewest, weights, split=estimator.categorical_split)
     X, names = read_table(estimator, X, backend, reader, reset=True)
     return X, reader.categories, names
 
@@ -71,22 +70,19 @@ def check_table(
     return read_table(estimator, X, backend, CategoryReader(known=known), reset=False)[0]
 
 
-def learn_binned(estimator: Any, data: Any, split: str) -> None:
+def learn_binned(estimator: Any, data: Any) -> None:
     """`learn_table` of binned data; an error if they were binned by other parameters."""
-    names = "max_bins", "categorical_features", "min_category_frequency"
+    names = "max_bins", "categorical_features", "min_category_frequency", "categorical_split"
     for name in names if data.edges.known else names[:1]:
         asked, binned = getattr(estimator, name), getattr(data, name)
-        if not np.array_equal(asked, binned):
+        pair = [asked, binned]
+        if name == "categorical_split":  # without statistics, bins are the same
+            pair = [split if may_have_statistics(split) else "subset" for split in pair]
+        if not np.array_equal(*pair):
             raise ValueError(
                 f"{name}={asked!r} of the estimator, but the data were binned with "
                 f"{name}={binned!r}: pass the same to both"
             )
-    splits = [s if may_have_statistics(s) else "subset" for s in (split, data.categorical_split)]
-    if data.edges.known and splits[0] != splits[1]:
-        raise ValueError(
-            f"categorical_split={split!r} of the estimator, but the data were binned with "
-            f"categorical_split={data.categorical_split!r}: pass the same to both"
-        )
     if data.by_class not in (None, is_classifier(estimator)):
         raise ValueError(
             f"the target statistics are of {'classes' if data.by_class else 'numbers'}, and the "
@@ -241,14 +237,13 @@ def _targets(y: Any, backend: Backend) -> Array:
             "convert to a dense numpy array."
         )
     y = arrays.bring(y, backend, "y")
-    arrays.refuse_masked(y, "y")
-    if getattr(getattr(y, "dtype", None), "names", None):
+    on_device = type(y) is not np.ndarray and arrays.is_on_device(y)
+    y = y if on_device else arrays.host_array(y, "y")
+    if getattr(y.dtype, "names", None):
         raise ValueError(
             "y has fields, such as an event and a time, which survival forests take (a frame of "
             "two columns in a block is taken for them): pass several outputs as a plain array"
         )
-    on_device = type(y) is not np.ndarray and arrays.is_on_device(y)
-    y = y if on_device else arrays.host_array(y, "y")
     if y.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold labels or real numbers")
     if y.ndim == 2 and y.shape[1] > 1:
@@ -357,7 +352,6 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weights = arrays.to_host(sample_weight, "sample_weight")
-    arrays.refuse_masked(weights, "sample_weight")
     weights = arrays.host_array(weights, "sample_weight")
     if isinstance(sample_weight, Number):
         weights = np.full(n_rows, weights)
@@ -373,7 +367,6 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 def read_labels(labels: Any, n_rows: int, name: str) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Labels [N] on the host, as ordered numbers if their type has an order; its values."""
     labels = arrays.to_host(labels, name)
-    arrays.refuse_masked(labels, name)
     codes, ordered = arrays.ordered_codes(labels)
     values = np.where(codes < 0, np.nan, codes) if ordered else arrays.host_array(labels, name)
     if values.dtype.kind == "U" and isinstance(labels, list | tuple):
