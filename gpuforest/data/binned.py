@@ -265,7 +265,13 @@ def binned_blocks(
             codes = np.empty(shape, dtype) if folder is None else codes_in(folder, shape, dtype)
             passes.write_codes(source, reader, data.edges, ordered, codes, backend)
         data = data.with_codes(codes)
-        return finished(folder, data, place) if folder and place else data
+        if not (folder and place):
+            return data
+        assert isinstance(codes, np.memmap)
+        codes.flush()
+        np.savez(folder / REST, allow_pickle=False, **_packed(data))
+        folder.rename(place)
+        return BinnedData.load(place)
 
 
 def learned(
@@ -314,18 +320,9 @@ def codes_in(folder: Path, shape: tuple[int, int], dtype: Any) -> np.ndarray:
     return codes
 
 
-def finished(folder: Path, data: BinnedData, path: Path) -> BinnedData:
-    """Write the rest, give the folder its name, and open it."""
-    assert isinstance(data.by_feature, np.memmap)
-    data.by_feature.flush()
-    np.savez(folder / REST, allow_pickle=False, **_packed(data))
-    folder.rename(path)
-    return BinnedData.load(path)
-
-
 def _packed(data: BinnedData) -> dict[str, np.ndarray]:
     """All but the codes as arrays; what is no array is JSON."""
-    edges, y, wanted = data.edges, data.y, data.categorical_features
+    edges, wanted = data.edges, data.categorical_features
     if wanted is not None and not isinstance(wanted, str):
         wanted = np.asarray(wanted).tolist()
     facts = {name: getattr(data, name) for name in ("feature_names", "by_class", *PARAMETERS)} | {
@@ -335,15 +332,13 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
         "categories": [[f, list(values)] for f, values in edges.categories.items()],
         "statistics": [[f, *map(list, statistic)] for f, statistic in edges.statistics.items()],
     }
-    arrays = {"values": edges.values, "offsets": edges.offsets, "kinds": edges.kinds}
-    if isinstance(y, Labels):
+    of_rows = {name: getattr(data, name) for name in OF_ROWS}
+    if isinstance(data.y, Labels):
+        y = of_rows.pop("y")
         facts |= {"classes": y.classes.tolist(), "classes_dtype": y.classes.dtype.str}
-        arrays["label_codes"] = y.codes
-    elif y is not None:
-        arrays["y"] = y
-    for name in OF_ROWS[1:]:
-        if getattr(data, name) is not None:
-            arrays[name] = getattr(data, name)
+        of_rows["label_codes"] = y.codes
+    arrays = {"values": edges.values, "offsets": edges.offsets, "kinds": edges.kinds}
+    arrays |= {name: values for name, values in of_rows.items() if values is not None}
     return arrays | {"facts": np.array(json.dumps(facts))}
 
 
@@ -358,10 +353,9 @@ def _unpacked(rest: Any) -> dict[str, Any]:
         for f, known, values in facts.pop("statistics", [])
     }
     edges = BinEdges(rest["values"], rest["offsets"], rest["kinds"], categories, statistics)
-    y = rest.get("y")
+    of_rows = {name: rest.get(name) for name in OF_ROWS}
     if "label_codes" in rest:
         classes = np.array(facts.pop("classes"), facts.pop("classes_dtype"))
-        y = Labels(rest["label_codes"], classes)
-    of_rows = {name: rest.get(name) for name in OF_ROWS[1:]}
+        of_rows["y"] = Labels(rest["label_codes"], classes)
     dtype = np.dtype(facts.pop("dtype"))
-    return {"edges": edges, "y": y, "dtype": dtype, **of_rows, **facts}
+    return {"edges": edges, "dtype": dtype, **of_rows, **facts}
