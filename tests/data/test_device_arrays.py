@@ -38,6 +38,13 @@ def device(request, monkeypatch):
     return SimpleNamespace(put=cupy.asarray, get=lambda array: array.get(), type=cupy.ndarray)
 
 
+def assert_there(found, kind, expected):
+    """An array of this type, on the device, that holds what the host's does."""
+    assert type(found) is kind
+    assert found.dtype == expected.dtype
+    assert np.array_equal(found.get(), expected)
+
+
 def both(put, kind, X, y, backend="cupy", **params):
     """The model of rows that `put` brings to the device, and that of the host: their forests are
     the same."""
@@ -67,10 +74,7 @@ def test_the_forest_is_that_of_the_host(device, kind, x_there, y_there, weighted
     expected = reference.predict(X)
     assert np.array_equal(model.predict(X), expected)
     there = device.put(X)
-    found = model.predict(there)
-    assert isinstance(found, device.type)
-    assert found.dtype == expected.dtype
-    assert np.array_equal(device.get(found), expected)
+    assert_there(model.predict(there), device.type, expected)
     assert np.array_equal(device.get(model.apply(there)), reference.apply(X))
     assert model.score(there, device.put(y)) == reference.score(X, y)
     assert model.score(there, y, device.put(y * 0 + 2)) == reference.score(X, y)
@@ -183,9 +187,7 @@ def test_a_backend_on_the_cpu_takes_them_too(fake, kind, backend):
     assert sorted(out) == sorted([X.nbytes, y.nbytes, 8 * len(y)])  # once each
     assert model.backend_ == backend
     assert same_forest(model.forest_, reference.forest_)
-    found = model.predict(there[0])
-    assert isinstance(found, fake.ndarray)
-    assert np.array_equal(found.get(), reference.predict(X))
+    assert_there(model.predict(there[0]), fake.ndarray, reference.predict(X))
 
 
 def test_categories_are_found_and_labels_of_strings_predicted_on_the_host(device):
@@ -194,9 +196,7 @@ def test_categories_are_found_and_labels_of_strings_predicted_on_the_host(device
     params = {"categorical_features": [2], "random_state": 0}
     model, reference = both(device.put, gf.DecisionTreeClassifier, X, y, **params)
     assert model.forest_.edges.categories == {2: (0.0, 1.0, 2.0, 3.0, 4.0)}
-    found = model.predict(device.put(X))
-    assert isinstance(found, device.type)
-    assert np.array_equal(device.get(found), reference.predict(X))
+    assert_there(model.predict(device.put(X)), device.type, reference.predict(X))
     names = np.where(y > 0, "yes", "no")
     model = gf.DecisionTreeClassifier(backend="cupy").fit(device.put(X), names)
     found = model.predict(device.put(X))
@@ -246,9 +246,7 @@ def test_every_dtype(device, dtype, kind):
     if dtype == "f2":  # the dtype of no labels
         y = y.astype("f4")
     model, reference = both(device.put, kind, X, y)
-    found, expected = device.get(model.predict(device.put(X))), reference.predict(X)
-    assert found.dtype == expected.dtype
-    assert np.array_equal(found, expected)
+    assert_there(model.predict(device.put(X)), device.type, reference.predict(X))
     assert np.array_equal(device.get(model.apply(device.put(X))), reference.apply(X))
 
 
@@ -393,9 +391,7 @@ class TestCudf:
         assert model.backend_ == ("numpy" if backend == "numpy" else "cupy")
         assert same_forest(model.forest_, reference.forest_)
         assert list(model.feature_names_in_) == list("abcde")
-        found = model.predict(X)
-        assert type(found) is fake.ndarray
-        assert np.array_equal(found.get(), reference.predict(hostX))
+        assert_there(model.predict(X), fake.ndarray, reference.predict(hostX))
         with pytest.raises(ValueError, match="same order"):
             model.predict(X[list("badce")])
         assert model.score(X, y) == reference.score(hostX, hosty)
@@ -421,6 +417,4 @@ class TestCudf:
         reference = gf.DecisionTreeClassifier(backend="numpy").fit(hostX, hosty)
         assert model.forest_.edges.categories == {0: ("blue", "green", "red")}
         assert same_forest(model.forest_, reference.forest_)
-        found = model.predict(X)
-        assert type(found) is fake.ndarray
-        assert np.array_equal(found.get(), reference.predict(hostX))
+        assert_there(model.predict(X), fake.ndarray, reference.predict(hostX))

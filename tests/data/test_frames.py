@@ -109,21 +109,16 @@ def test_other_columns_are_no_features(values):
     ("y", {"weight": "a", "reading": Reading(dates=("a",))}, "a: this column is the weight"),
     ("y", {"drop": ["a"], "reading": Reading(dates=("a",))}, "a: this column is dropped"),
     ("y", {"drop": ["a", "b", "w"]}, "no column is left"),
+    ("y", {"weight": "w", "of": "a,w,y\n0,inf,0\n1,1,1\n"}, "or infinite in 1 of 2 rows"),
+    ("y", {"weight": "w", "of": "a,w,y\n0,0,0\n1,0,1\n"}, "column 'w' is zero in all rows"),
+    ("y", {"weight": "w", "of": "yy,w,b\n1,2,3\n"}, "did you mean 'yy'"),
+    ("y", {"of": "1,2\n3,4\n"}, "the first line should hold the columns' names"),
 ])  # fmt: skip
 def test_columns_that_do_not_fit_are_named(tmp_path, target, options, message):
+    options = {"of": CSV} | options
+    path = write(tmp_path, options.pop("of"))
     with pytest.raises(ValueError, match=message):
-        frames.load_table(write(tmp_path, CSV), target, **options)
-
-
-@pytest.mark.parametrize(("content", "message"), [
-    ("a,w,y\n0,inf,0\n1,1,1\n", "weight column 'w' is negative or infinite in 1 of 2 rows"),
-    ("a,w,y\n0,0,0\n1,0,1\n", "the weight column 'w' is zero in all rows"),
-    ("yy,w,b\n1,2,3\n", "did you mean 'yy'"),
-    ("1,2\n3,4\n", "the first line should hold the columns' names"),
-])  # fmt: skip
-def test_other_files_whose_columns_do_not_fit(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        frames.load_table(write(tmp_path, content), "y", weight="w")
+        frames.load_table(path, target, **options)
 
 
 def test_indexes_nullable_columns_and_columns_of_one_name(tmp_path):

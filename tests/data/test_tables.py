@@ -65,16 +65,12 @@ ALL_MISSING = {
 }
 
 
-def assert_reads_as(column, plain):
-    """The frame's numbers, forest and predictions are those of a NumPy array."""
-    frame, X = frame_of(column), np.column_stack([plain, np.arange(N)])
-    found, names = frame_to_array(frame)
-    assert np.array_equal(found, X, equal_nan=True)
-    assert names == ["a", "b"]
-    model = DecisionTreeClassifier(backend="numpy").fit(frame, Y)
-    other = DecisionTreeClassifier(backend="numpy").fit(X, Y)
+def fitted_as(form, X):
+    """The model of rows in some form; forest and predictions are those of the array X."""
+    model, other = (DecisionTreeClassifier(backend="numpy").fit(rows, Y) for rows in (form, X))
     assert np.array_equal(model.forest_.nodes, other.forest_.nodes)
-    assert np.array_equal(model.predict_proba(frame), other.predict_proba(X))
+    assert np.array_equal(model.predict_proba(form), other.predict_proba(X))
+    return model
 
 
 COLUMNS = {f"numbers, {form}": (column, PLAIN) for form, column in MISSING.items()}
@@ -93,7 +89,12 @@ COLUMNS |= {
 def test_columns_of_numbers(form):
     if form == "numbers, Arrow, float16" and not hasattr(nw, "Float16"):
         pytest.skip("this narwhals knows no float16")
-    assert_reads_as(*COLUMNS[form])
+    column, plain = COLUMNS[form]
+    frame, X = frame_of(column), np.column_stack([plain, np.arange(N)])
+    found, names = frame_to_array(frame)
+    assert np.array_equal(found, X, equal_nan=True)
+    assert names == ["a", "b"]
+    fitted_as(frame, X)
 
 
 def test_sparse_columns_stay_narrow():
@@ -107,21 +108,15 @@ def test_sparse_columns_stay_narrow():
 def test_missing_objects_of_arrays_and_lists(missing):
     objects = [[missing if v is None else v, i % 7] for i, v in enumerate(NUMBERS)]
     X = np.column_stack([PLAIN, np.arange(N) % 7])
-    reference = DecisionTreeClassifier(backend="numpy").fit(X, Y)
     for form in (objects, np.array(objects, dtype=object)):
-        model = DecisionTreeClassifier(backend="numpy").fit(form, Y)
-        assert np.array_equal(model.forest_.nodes, reference.forest_.nodes)
-        assert np.array_equal(model.predict_proba(form), reference.predict_proba(X))
+        fitted_as(form, X)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.bool_, object])
 def test_what_numpy_masks_is_missing(dtype):
     values = np.nan_to_num(FLAGS_PLAIN).astype(dtype)[:, None]
     masked = np.ma.masked_array(values, mask=np.isnan(FLAGS_PLAIN)[:, None])
-    model = DecisionTreeClassifier(backend="numpy").fit(masked, Y)
-    reference = DecisionTreeClassifier(backend="numpy").fit(FLAGS_PLAIN[:, None], Y)
-    assert np.array_equal(model.forest_.nodes, reference.forest_.nodes)
-    assert np.array_equal(model.predict_proba(masked), reference.predict_proba(masked))
+    model = fitted_as(masked, FLAGS_PLAIN[:, None])
     # behind a mask there may be anything
     masked.data[masked.mask] = 1
     assert np.array_equal(model.predict(masked), model.predict(FLAGS_PLAIN[:, None]))

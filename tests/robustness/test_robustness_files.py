@@ -118,20 +118,16 @@ def test_folders_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def broken_off(error):
-    def write_all(file, start, arrays):
-        file.write(start)
-        raise error
-
-    return write_all
-
-
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "full"), MemoryError()]
 )
 def test_a_save_that_is_broken_off_leaves_the_old_file(tmp_path, monkeypatch, error):
+    def write_all(file, start, arrays):
+        file.write(start)
+        raise error
+
     tree(1).save(tmp_path / "model")
-    monkeypatch.setattr(container, "_write_all", broken_off(error))
+    monkeypatch.setattr(container, "_write_all", write_all)
     with pytest.raises(type(error)):
         tree(2).save(tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]
