@@ -203,16 +203,6 @@ def rounds_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 def summary_html(estimator: Any) -> str:
     """A small table of what a fitted estimator is."""
-    rows = "".join(
-        f'<tr><th style="text-align:left">{escape(name)}</th>'
-        f'<td style="text-align:left">{escape(value)}</td></tr>'
-        for name, value in summary_rows(estimator)
-    )
-    return f'<table class="gpuforest-summary"><tbody>{rows}</tbody></table>'
-
-
-def summary_rows(estimator: Any) -> list[tuple[str, str]]:
-    """Names and values of the table, as plain text."""
     forest: Forest = estimator.forest_
     coding, depths = forest.coding, tree_depths(forest)
     deep, outputs = f"{depths.max():,}", ("outputs", str(coding.n_outputs))
@@ -225,7 +215,7 @@ def summary_rows(estimator: Any) -> list[tuple[str, str]]:
         counts = ", ".join(str(len(c)) for c in coding.several)
         outputs = "outputs", f"{coding.n_outputs} of {counts} classes"
     score, backend = (getattr(estimator, name, None) for name in ("oob_score_", "backend_"))
-    return [
+    facts = [
         ("trees", f"{forest.n_trees:,}"),
         ("nodes", f"{forest.n_nodes:,}, of which {int(is_leaf(forest.nodes).sum()):,} leaves"),
         ("depth", deep),
@@ -235,6 +225,12 @@ def summary_rows(estimator: Any) -> list[tuple[str, str]]:
         outputs,
         *([] if score is None else [("out-of-bag score", f"{score:.4f}")]),
     ]
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in facts
+    )
+    return f'<table class="gpuforest-summary"><tbody>{rows}</tbody></table>'
 
 
 def n_bytes(forest: Forest) -> int:

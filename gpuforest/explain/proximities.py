@@ -185,19 +185,6 @@ def class_prototypes(
     )
 
 
-def impute_step(proximities: Any, X: np.ndarray, filled: np.ndarray, mask: Any) -> np.ndarray:
-    """X f64[N, F], missing values replaced by the mean (mask bool[F]: mode) weighted by proximity;
-    `filled` stays if no near row has a value."""
-    P, present = csr_array(proximities), ~np.isnan(X)
-    weight = P @ present.astype(np.float64)
-    means = P @ np.where(present, X, 0.0) / np.where(weight > 0, weight, 1.0)
-    for f in np.flatnonzero(mask):
-        values, codes = np.unique(X[present[:, f], f], return_inverse=True)
-        votes = P[:, np.flatnonzero(present[:, f])] @ np.eye(len(values))[codes]
-        means[:, f] = values[np.argmax(votes, axis=1)] if len(values) else np.nan
-    return np.where(present, X, np.where(weight > 0, means, filled))
-
-
 def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np.ndarray:
     """Fill missing values by the known values of similar rows (Breiman and Cutler).
 
@@ -218,15 +205,22 @@ def impute_by_proximity(forest: Any, X: Any, y: Any, *, max_iter: int = 5) -> np
     float64 array of shape (n_samples, n_features), without NaN but in columns of nothing else
     """
     X, wanted = np.asarray(X, np.float64), forest.categorical_features
-    filled, mask = X.copy(), np.zeros(X.shape[1], bool)
+    filled, known, mask = X.copy(), ~np.isnan(X), np.zeros(X.shape[1], bool)
     if wanted is not None and not isinstance(wanted, str):
         mask[np.asarray(wanted)] = True
-    for f in range(X.shape[1]):
-        known = X[~np.isnan(X[:, f]), f]
-        if len(known):
-            values, counts = np.unique(known, return_counts=True)
-            usual = values[counts.argmax()] if mask[f] else np.median(known)
-            filled[np.isnan(X[:, f]), f] = usual
-    for _ in range(max_iter if np.isnan(X).any() else 0):
-        filled = impute_step(clone(forest).fit(filled, y).proximity(filled), X, filled, mask)
+    columns = [X[some, f] for f, some in enumerate(known.T)]
+    for f, column in enumerate(columns):
+        values, counts = np.unique(column, return_counts=True)
+        if len(values):
+            filled[~known[:, f], f] = values[counts.argmax()] if mask[f] else np.median(column)
+    for _ in range(0 if known.all() else max_iter):
+        P = csr_array(clone(forest).fit(filled, y).proximity(filled))
+        weight = P @ known.astype(np.float64)
+        means = P @ np.where(known, X, 0.0) / np.where(weight > 0, weight, 1.0)
+        for f in np.flatnonzero(mask).tolist():
+            values, codes = np.unique(columns[f], return_inverse=True)
+            votes = P[:, np.flatnonzero(known[:, f])] @ np.eye(len(values))[codes]
+            means[:, f] = values[np.argmax(votes, axis=1)] if len(values) else np.nan
+        # where no near row has a value, it stays as it is
+        filled = np.where(known, X, np.where(weight > 0, means, filled))
     return np.asarray(filled)

@@ -318,19 +318,12 @@ def enter(trees, t, v, h, cover, values, c, codes, first, n, Q, work):
 
 
 @device
-def leave(h, work):
-    """Drop the feature of the node at level h from those of the path, if it was new there."""
-    if work.before[h] == 1.0:
-        work.n_features[0] -= 1
-
-
-@device
 def close(f, h, n, Q, work):
     """Forget the edges below the node at level h, which splits by feature f."""
     work.share[f] = work.before[h]
     for i in range(n):
         work.along[f * ROWS + i] = work.state[h * ROWS + i] != APART
-    leave(h, work)
+    work.n_features[0] -= work.before[h] == 1.0  # where f was new on the path
     if len(work.known):
         know(f, work.share[f], n, Q, work)
 
@@ -390,7 +383,7 @@ def walk(trees, t, cover, values, c, codes, first, n, Q, work, out):
         add_leaves(h, n, f, at, below_f, below, Q, s == 0, work)
         if len(work.known):
             add_pairs(work.products, h + 1, h + 1, n, below_f, below, c, first, Q, work, out)
-        leave(h + 1, work)
+        work.n_features[0] -= work.before[h + 1] == 1.0
         if len(work.known):
             add_pairs(work.sums, h + 1, h, n, f, at, c, first, Q, work, out)
 
