@@ -50,11 +50,11 @@ def compile_some(
 ) -> bool:
     """Compile kernels in up to n_processes processes; False if one cannot be kept."""
     lists = lists_of(names, n_processes)
+    n_processes = min(n_processes, len(lists))
     work = partial(compile_list, targets=targets, folder=folder)
-    if min(n_processes, len(lists)) <= 1:
+    if n_processes <= 1:
         return all(map(work, lists))
     spawn = multiprocessing.get_context("spawn")
-    n_processes = min(n_processes, len(lists))
     with ProcessPoolExecutor(n_processes, spawn, initializer=begin_to_work) as pool:
         kept = all(pool.map(work, lists))
         pool.shutdown(cancel_futures=True)

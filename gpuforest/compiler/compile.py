@@ -148,7 +148,6 @@ def type_of_helper(helper: Helper, context: Any) -> Any:
 
 
 def numba_type(spec: Spec, choice: Choice) -> Any:
-    """Numba's type of an argument or field."""
     if isinstance(spec, Record):
         return types.NamedTuple([numba_type(f, choice) for f in spec.fields], spec.kind)
     if isinstance(spec, Optional):
@@ -243,8 +242,9 @@ def machine_codes(
         machine = target_machine(target, library=False)
         clone.triple, clone.data_layout = machine.triple, str(machine.target_data)
         optimise(clone, machine, is_among(choice, kernel.plain))
-        if library and linker():
-            code = linked(target_machine(target, library=True).emit_object(clone.clone()))
+        if library and (command := linker()):
+            whole = target_machine(target, library=True).emit_object(clone.clone())
+            code = linked(whole, command)
         codes.append(code or machine.emit_object(clone))
     return codes
 
@@ -257,11 +257,8 @@ def linker() -> list[str] | None:
     return command if found else None
 
 
-def linked(code: bytes) -> bytes | None:
+def linked(code: bytes, command: list[str]) -> bytes | None:
     """A shared library of object code that runs at any address; None if it cannot be made."""
-    command = linker()
-    if command is None:
-        return None
     try:
         with tempfile.TemporaryDirectory(prefix="gpuforest-") as folder:
             given, made = Path(folder, "kernel.o"), Path(folder, "kernel.lib")

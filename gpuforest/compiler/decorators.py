@@ -7,6 +7,7 @@ import inspect
 import struct
 from collections.abc import Callable
 from functools import cached_property, partial, update_wrapper
+from itertools import product
 from typing import Any, cast, get_type_hints
 
 import numpy as np
@@ -28,25 +29,16 @@ class Helper:
         return self.function(*arguments)
 
 
-def device(function: Callable[..., Any]) -> Helper:
-    """A helper that kernels call. It is inlined, so its arrays need not be passed field by field:
-    for a node of a few rows that would cost more than all other work.
-    """
-    return Helper(function, inline=True)
+# A helper that kernels call. It is inlined, so its arrays need not be passed field by field: for a
+# node of a few rows that would cost more than all other work
+device = partial(Helper, inline=True)
+# A helper of few arguments that is not inlined, to keep compilation short
+rare = partial(Helper, inline=False)
 
 
-def rare(function: Callable[..., Any]) -> Helper:
-    """A helper of few arguments that is not inlined, to keep compilation short."""
-    return Helper(function, inline=False)
-
-
-def kernel(
-    function: Callable[..., Any] | None = None, *, checked: Choice | None = None,
-    plain: Choice | None = None, **given: Any,
-) -> Any:  # fmt: skip
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """A kernel; see `Kernel`."""
-    make = partial(Kernel, given=given, checked=checked, plain=plain)
-    return make if function is None else make(function)
+    return partial(Kernel, **options) if function is None else Kernel(function)
 
 
 class Kernel:
@@ -57,17 +49,17 @@ class Kernel:
     function : Callable, which allocates and returns nothing; its parameters are annotated with the
         types of types.py. No array that it writes may overlap with another argument, because the
         code does not check that
-    given : types of names that stand for several, where it needs but one
     checked : types with which the code checks for overlaps all the same, because it is faster;
         {}: with all. Kernels whose threads write each other's arrays need that: otherwise LLVM
         keeps what it has read, whatever another thread writes
     plain : types with which LLVM optimises less and makes no vectors, because the code is as fast,
         and compiled in two thirds of the time
+    **given : types of names that stand for several, where it needs but one
     """
 
     def __init__(
-        self, function: Callable[..., Any], given: Choice, checked: Choice | None = None,
-        plain: Choice | None = None,
+        self, function: Callable[..., Any], *, checked: Choice | None = None,
+        plain: Choice | None = None, **given: Any,
     ) -> None:  # fmt: skip
         update_wrapper(self, function)
         self.function, self.given, self.checked, self.plain = function, given, checked, plain
@@ -75,7 +67,6 @@ class Kernel:
 
     @cached_property
     def specs(self) -> list[Spec]:
-        """The specification of each parameter."""
         hints = get_type_hints(self.function, include_extras=True)
         names = inspect.signature(self.function).parameters
         return [types.spec_of(hints[name], name) for name in names]
@@ -83,7 +74,9 @@ class Kernel:
     @cached_property
     def choices(self) -> list[Choice]:
         """The types for which it is compiled."""
-        return types.choices_of(self.specs, self.given)
+        found = {name: kinds for spec in self.specs for name, kinds in types.names_of(spec)}
+        found |= {name: (kind,) for name, kind in self.given.items() if name in found}
+        return [dict(zip(found, kinds, strict=True)) for kinds in product(*found.values())]
 
     def name_of(self, choice: Choice) -> str:
         """The name of the machine code for some types."""

@@ -25,11 +25,8 @@ INLINE: Any = {"forceinline": True, "no_cpython_wrapper": True}
 class FourType(types.Type):
     """Numba's type of four numbers."""
 
-    def __init__(self) -> None:
-        super().__init__(name="four")
 
-
-FOUR = FourType()
+FOUR = FourType("four")
 
 
 @register_model(FourType)
@@ -132,9 +129,8 @@ def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     item = address(context, builder, signature, values, kind=ir.IntType(8))
     kind = ir.FunctionType(NOTHING, [item.type, NUMBER, NUMBER, NUMBER])
     hint = builder.module.declare_intrinsic("llvm.prefetch", [item.type], kind)
-    builder.call(
-        hint, [item, NUMBER(0), NUMBER(3), NUMBER(1)]
-    )  # to be read more than once, as data
+    # to be read more than once, as data
+    builder.call(hint, [item, NUMBER(0), NUMBER(3), NUMBER(1)])
     return context.get_dummy_value()
 
 
@@ -142,14 +138,10 @@ register_jitable(intrinsics.times)
 
 
 for _operator, _name in (
-    (operator.add, "fadd"),
-    (operator.sub, "fsub"),
-    (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
-):
+    (operator.add, "fadd"), (operator.sub, "fsub"),
+    (operator.mul, "fmul"), (operator.truediv, "fdiv"),
+):  # fmt: skip
 
     @native(_operator, lambda a, b: FOUR(a, b) if a == b == FOUR else None)
-    def _arithmetic(
-        context: Any, builder: Any, signature: Any, values: Any, name: str = _name
-    ) -> Any:
+    def _arithmetic(context: Any, builder: Any, _: Any, values: Any, name: str = _name) -> Any:
         return getattr(builder, name)(*values)

@@ -16,7 +16,6 @@ from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import is_dataclass
 from functools import cache
-from itertools import product
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -96,23 +95,20 @@ def spec_of(annotation: Any, name: str = "") -> Spec:
     """The specification of an annotated parameter or field of this name."""
     if get_origin(annotation) is Annotated:
         form = annotation.__metadata__[0]
-        return form if isinstance(form, Type) else parsed(form, annotation.__origin__)
+        if isinstance(form, Type):
+            return form
+        short, _, letters = form.removesuffix("]").partition("[")  # as in "i64[S, C]"
+        shape = tuple(letters.split(", ")) if letters else ()
+        may_be_none = NoneType in get_args(annotation.__origin__)
+        return Type(SHORT.get(short, short), len(shape), shape, may_be_none)
     if get_origin(annotation) in (Union, UnionType):
         (inner,) = (a for a in get_args(annotation) if a is not NoneType)
         return Optional(name, spec_of(inner))
     return record_of(annotation)
 
 
-def parsed(text: str, origin: Any) -> Type:
-    """The type that a text such as "i64[S, C]" stands for; `origin` is what it annotates."""
-    name, _, letters = text.removesuffix("]").partition("[")
-    shape = tuple(letters.split(", ")) if letters else ()
-    return Type(SHORT.get(name, name), len(shape), shape, NoneType in get_args(origin))
-
-
 @cache
 def record_of(kind: Hashable) -> Record:
-    """The specification of a record's class."""
     fields = {name: spec_of(hint, name) for name, hint in hints_of(kind).items()}
     names = tuple(fields)
     if is_dataclass(kind):
@@ -129,12 +125,11 @@ def hints_of(kind: Any) -> dict[str, Any]:
     for name, value in vars(kind).items():
         if isinstance(value, property):
             hints[name] = get_type_hints(value.fget, include_extras=True).get("return")
-    return {name: hint for name, hint in hints.items() if is_seen(hint)}
-
-
-def is_seen(hint: Any) -> bool:
-    """Whether kernels see a field of a dataclass: a number, an array, or a record of such."""
-    return get_origin(hint) is Annotated or (is_dataclass(hint) and bool(hints_of(hint)))
+    return {  # numbers, arrays, and records of these
+        name: hint
+        for name, hint in hints.items()
+        if get_origin(hint) is Annotated or (is_dataclass(hint) and hints_of(hint))
+    }
 
 
 def new_arrays(kind: Any, make: Callable[..., Any], **sizes: int) -> dict[str, Any]:
@@ -148,7 +143,7 @@ def new_arrays(kind: Any, make: Callable[..., Any], **sizes: int) -> dict[str, A
     }
 
 
-def as_tuple(record: Any, change: Callable[[Any], Any] = lambda value: value) -> Any:
+def as_tuple(record: Any, change: Callable[[Any], Any]) -> Any:
     """A record as the named tuple that Numba knows, with each array and number changed."""
     kind: Any = type(record)
     spec = record_of(kind)
@@ -176,13 +171,6 @@ def names_of(spec: Spec) -> Iterator[tuple[str, tuple[Any, ...]]]:
     else:
         for field in spec.fields:
             yield from names_of(field)
-
-
-def choices_of(specs: list[Spec], given: Choice) -> list[Choice]:
-    """All choices of the types of a kernel's arguments, those of `given` names being given."""
-    found = {name: values for spec in specs for name, values in names_of(spec)}
-    found |= {name: (value,) for name, value in given.items() if name in found}
-    return [dict(zip(found, values, strict=True)) for values in product(*found.values())]
 
 
 SHORT = {

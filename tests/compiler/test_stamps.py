@@ -11,7 +11,7 @@ PACKAGE = objects.PACKAGE
 
 
 def clear():
-    for cached in (objects.sources, objects.is_folder, objects.modules_of, objects.stamp):
+    for cached in (objects.sources, objects.modules_of, objects.stamp):
         cached.cache_clear()
 
 
