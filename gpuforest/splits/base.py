@@ -1,4 +1,4 @@
-"""What growth asks a kind of split; the base class has cuts of numeric features.
+"""What growth asks a kind of split; the base class has cuts of numeric features, and `Sets` sets.
 
 A fit chooses its kind once (kinds.py). The loop over levels, backends and memory estimates call it.
 """
@@ -6,15 +6,20 @@ A fit chooses its kind once (kinds.py). The loop over levels, backends and memor
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gpuforest.backends.base import Array, Backend, Moved, has
+from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.common.hashing import permute
 from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.rules import Rules
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.numba import grow_random, grow_subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
+from gpuforest.kernels.sets.order import as_sets, in_order
+
+IN_ORDER = 8  # times a histogram's memory, which ordering the bins of categories takes
 
 
 class Kind:
@@ -31,6 +36,7 @@ class Kind:
     grows_whole: bool | None = None
     # bytes of a row, besides those of all kinds, in the scratch of a thread that grows subtrees
     row_bytes = 0
+    kernel: Any = None  # what grows whole subtrees on the CPU; None: the kernel of cuts and sets
 
     def fitted(self, backend: Backend, training: Training) -> Training:
         """The training, adapted to its data."""
@@ -101,7 +107,8 @@ class Kind:
         return n_rows * self.grows_whole
 
     def cpu_kernel(self, training: Training) -> Any:
-        """What grows whole subtrees on the CPU."""
+        if self.kernel is not None:
+            return self.kernel
         numeric = not training.node_words
         return grow_random if training.rules.random and numeric else grow_subtrees
 
@@ -117,6 +124,36 @@ class Numeric(Kind):
 
 
 NUMERIC = Numeric()
+
+
+class Sets(Kind):
+    """Some features are categorical, and are split by sets; the others by cuts."""
+
+    name = "sets"
+    title = "sets of categories"
+    by_level = True
+
+    def slot_bytes(self, training: Training) -> int:
+        # the scatter matrix of classes has C^2 numbers
+        matrices = max(1, training.n_channels // training.n_codes)
+        return super().slot_bytes(training) * IN_ORDER * matrices
+
+    def best(
+        self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
+    ) -> Splits:
+        """Bins of categories are put in the order in which their best set is a cut."""
+        matrix, rules = training.matrix, training.rules
+        xp, is_set = backend.xp, backend.asarray(matrix.edges.kinds == CATEGORICAL)
+        keys = slots.key if rules.random else slots.key[:0]
+        hist = backend.histogram(training, slots, features)
+        hist, order = in_order(xp, hist, features, is_set, training.n_channels, rules, keys)
+        # missing values are a category like the others
+        n_bins = matrix.n_bins + xp.astype(is_set, matrix.n_bins.dtype)
+        with_missing = replace(training, matrix=replace(matrix, n_bins=n_bins))
+        splits = backend.best_split(with_missing, slots, hist, features, need)
+        return as_sets(
+            xp, splits, hist, order, features, is_set, matrix.n_bins, training.n_words, rules
+        )
 
 
 def best_of_rounds(

@@ -8,16 +8,14 @@ from gpuforest.core import criteria
 from gpuforest.core.rules import Rules
 from gpuforest.core.training import Training
 from gpuforest.splits.absolute.kind import Absolute
-from gpuforest.splits.base import NUMERIC, Kind
+from gpuforest.splits.base import NUMERIC, Kind, Sets
 from gpuforest.splits.interactions.kind import Interactions
 from gpuforest.splits.logrank.kind import LogRank
 from gpuforest.splits.multiway.kind import Multiway
 from gpuforest.splits.oblique.kind import Oblique
-from gpuforest.splits.sets import Sets
 
 
 def kind_in(training: Training) -> Kind:
-    """The kind of split of a training."""
     return kind_of(training.rules, training.n_words > 0)
 
 

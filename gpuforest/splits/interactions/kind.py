@@ -17,8 +17,8 @@ import numpy as np
 from gpuforest.core.frontier import Data
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
+from gpuforest.splits.base import Sets
 from gpuforest.splits.interactions.numba import States, grow_interacting
-from gpuforest.splits.sets import Sets
 
 MOST_CELLS = 2**27  # of the tables of states
 
@@ -30,10 +30,8 @@ class Interactions(Sets):
     title = "interaction_cst"
     cpu_only = whole_rows = has_sets = grows_whole = True
     by_level = False
+    kernel = grow_interacting
     row_bytes = 8  # the states of two nodes
-
-    def cpu_kernel(self, training: Training) -> Any:
-        return grow_interacting
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         allowed, after = states_of(training.rules.interactions, training.n_features)

@@ -11,8 +11,8 @@ from typing import Any
 from gpuforest.core.frontier import Data
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
+from gpuforest.splits.base import Sets
 from gpuforest.splits.logrank.numba import grow_logrank, new_at_risk
-from gpuforest.splits.sets import Sets
 
 
 class LogRank(Sets):
@@ -22,11 +22,9 @@ class LogRank(Sets):
     title = "criterion='logrank'"
     cpu_only = whole_rows = has_sets = grows_whole = True
     by_level = False
+    kernel = grow_logrank
     row_bytes = 80  # of rows by time, and of times
     columns = 1  # a row's number
-
-    def cpu_kernel(self, training: Training) -> Any:
-        return grow_logrank
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         times = training.target.times

@@ -22,8 +22,8 @@ from typing import Any
 from gpuforest.core.frontier import Data
 from gpuforest.core.training import Training
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
+from gpuforest.splits.base import Sets
 from gpuforest.splits.multiway.numba import grow_multiway, new_chains
-from gpuforest.splits.sets import Sets
 
 
 class Multiway(Sets):
@@ -33,10 +33,8 @@ class Multiway(Sets):
     title = "categorical_split='multiway'"
     cpu_only = whole_rows = grows_whole = True
     by_level = False
+    kernel = grow_multiway
     row_bytes = 96  # of open nodes and branches
-
-    def cpu_kernel(self, training: Training) -> Any:
-        return grow_multiway
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         return (new_chains(len(scratch.order.positions), len(scratch.nodes), training.n_features),)

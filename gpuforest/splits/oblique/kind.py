@@ -142,6 +142,7 @@ class Oblique(Kind):
     name = "oblique"
     title = "combinations of features"
     whole_rows = True
+    kernel = grow_combined
 
     def __init__(self, cuts: Kind) -> None:
         self.cuts, self.cpu_only, self.grows_whole = cuts, cuts.cpu_only, cuts.grows_whole
@@ -163,9 +164,6 @@ class Oblique(Kind):
         above = terms.chances(rules.combined, n_features) / 2.0**64
         # a combination of two features has two words, and a pair more has one more
         return float(2 * above[:1].sum() + above[2::2].sum())
-
-    def cpu_kernel(self, training: Training) -> Any:
-        return grow_combined
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         return (new_oblique(scratch, data, training.combining),)
