@@ -4,7 +4,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 import pytest
 
-from gpuforest.common.dtypes import CATEGORICAL, MOST_COORDINATE
+from gpuforest.common.dtypes import MOST_COORDINATE
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.criteria import CRITERIA
 from gpuforest.core.rules import Rules
@@ -19,14 +19,8 @@ def combined(mean, heaviest=1):
     return Rules(gini, 1, 1, 2, 1, 0.0, combined=mean, heaviest=heaviest)
 
 
-def edges_of(*columns, kinds=None):
-    offsets = np.cumsum([0, *map(len, columns)])
-    kinds = np.zeros(len(columns), np.uint8) if kinds is None else np.array(kinds, np.uint8)
-    return BinEdges(np.concatenate(columns).astype(float), offsets, kinds)
-
-
 def test_coordinates_are_where_bins_lie():
-    edges = edges_of([1.0, 3.0, 4.0], [5.0], [], [0.0, 1.0], kinds=[0, 0, 0, CATEGORICAL])
+    edges = BinEdges.of([[1.0, 3.0, 4.0], [5.0], [], []], {3: ("a", "b")})
     found = edges.coordinates  # bins at 0, 2, 3.5 and 4.5 of the first
     assert found[0, :4].tolist() == [0, 29126, 50971, MOST_COORDINATE]
     assert found[1, :2].tolist() == [0, MOST_COORDINATE]
@@ -105,7 +99,7 @@ def test_words_are_read_as_they_were_packed():
 
 
 def test_sums_in_units_of_the_data():
-    edges = edges_of([1.0, 3.0, 4.0], [10.0, 30.0, 40.0], [])
+    edges = BinEdges.of([[1.0, 3.0, 4.0], [10.0, 30.0, 40.0], []])
     # the bins of both lie at 0 .. 4.5 and at 0 .. 45
     half = MOST_COORDINATE // 2
     words, limit = in_units(edges, [0, 1], [1, -2], half, ["a", "b"])
@@ -116,6 +110,5 @@ def test_sums_in_units_of_the_data():
 
 
 def test_too_many_bins():
-    edges = edges_of(np.arange(65_530.0))
     with pytest.raises(ValueError, match="at most 65520 bins"):
-        Combining.of(edges, combined(2.0), np.asarray)
+        Combining.of(BinEdges.of([np.arange(65_530.0)]), combined(2.0), np.asarray)

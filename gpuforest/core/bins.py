@@ -43,8 +43,7 @@ class BinEdges:
 
     values: np.ndarray  # f64[E], each feature's ascending edges, one feature after another
     offsets: np.ndarray  # i64[F + 1], feature f's edges are values[offsets[f]:offsets[f + 1]]
-    # u8[F], NUMERIC or CATEGORICAL
-    kinds: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
+    kinds: np.ndarray  # u8[F], NUMERIC or CATEGORICAL
     # for each categorical feature, the categories (strings, numbers or truth values) of the codes
     # 0 .. n - 1; code n stands for any other value, such as a rare one or one that training never
     # saw. So the edges are 0 .. n - 1
@@ -91,8 +90,7 @@ class BinEdges:
     def missing_code(self) -> int:
         """Code of missing values, above all bins. Above the bins of a categorical feature one more
         is free: missing is one more category in any order."""
-        spare = self.kinds == dtypes.CATEGORICAL if len(self.kinds) else 0
-        return int((self.n_bins + spare).max())
+        return int((self.n_bins + (self.kinds == dtypes.CATEGORICAL)).max())
 
     @property
     def n_codes(self) -> int:

@@ -75,12 +75,10 @@ class Combining:
 
     @property
     def n_numeric(self) -> I64:
-        """The number of numeric features."""
         return int(self.numeric.shape[0])
 
     @property
     def most_features(self) -> int:
-        """The most features of a combination."""
         return self.most + 1
 
 

@@ -280,7 +280,7 @@ def test_binned_data_and_other_targets():
 
 CODES = np.random.default_rng(0).integers(0, 9, (6, 50)).astype(np.uint8)
 KEY = importances.round_key(1, 0)
-EDGES = BinEdges(np.tile(np.arange(8.0), 6), np.arange(0, 49, 8, dtype=np.int64))
+EDGES = BinEdges.of([np.arange(8.0)] * 6)
 
 
 def test_orders_of_shadows_differ_and_blocks_change_nothing(monkeypatch):

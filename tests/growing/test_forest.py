@@ -14,7 +14,6 @@ from saved import change, fitted, refuses, save_tampered
 import gpuforest
 from gpuforest import RandomForestClassifier, RandomForestRegressor
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.core import forest as module
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest, check_forest, joined, tree_groups
@@ -56,7 +55,7 @@ def by_hand() -> Forest:
         nodes=np.array(nodes, np.uint64),
         tree_offsets=np.array([0, 5, 6]),
         leaf_sums=np.array([[4, 0, 0], [0, 1, 3], [2, 2, 0]]),
-        edges=BinEdges(np.array([1.5, 2.5]), np.array([0, 2]), np.zeros(1, np.uint8)),
+        edges=BinEdges.of([np.array([1.5, 2.5])]),
         coding=TargetCoding(np.arange(3), np.zeros(1), 1.0),
         seed=0,
     )
@@ -70,8 +69,7 @@ def test_levels_are_nodes_by_depth():
 
 
 def test_the_links_of_a_chain_are_one_level():
-    edges = replace(by_hand().edges, values=np.arange(2.0), kinds=np.array([CATEGORICAL], np.uint8))
-    edges = replace(edges, categories={0: ("a", "b")})
+    edges = BinEdges.of([np.arange(2.0)], {0: ("a", "b")})
     nodes = by_hand().nodes.copy()
     nodes[0], nodes[2] = split(0, SET_BIN, 1), split(0, SET_BIN, 3)
     chain = replace(by_hand(), nodes=nodes, edges=edges, sets=np.array([1, 2], np.uint64))

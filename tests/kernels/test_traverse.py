@@ -44,9 +44,7 @@ def random_forest(
         coding = TargetCoding(np.arange(C), np.zeros(0), 1.0)
     else:
         coding = TargetCoding(None, rng.normal(size=C - 1), 0.37)
-    edges = BinEdges(
-        np.tile(np.arange(n_bins - 1.0), N_FEATURES), (n_bins - 1) * np.arange(N_FEATURES + 1)
-    )
+    edges = BinEdges.of([np.arange(n_bins - 1.0)] * N_FEATURES)
     offsets = np.concatenate([[0], np.cumsum([len(t) for t in trees])])
     return Forest(np.concatenate(trees), offsets, leaf_sums, edges, coding, 0)
 
@@ -71,13 +69,8 @@ def test_every_number_of_classes_and_outputs(classes, n):
 
 def with_sets(rng: np.random.Generator, forest: Forest, n_categories: list[int]) -> Forest:
     """The forest with random sets at the splits by its first features, which are categorical."""
-    edges = forest.edges
-    n_edges = [*n_categories, *np.diff(edges.offsets[len(n_categories) :])]
-    offsets = np.concatenate([[0], np.cumsum(n_edges)])
-    kinds = np.arange(N_FEATURES) < len(n_categories)
-    edges = BinEdges(
-        np.concatenate([np.arange(float(n)) for n in n_edges]), offsets, kinds.astype(np.uint8)
-    )
+    columns = [np.arange(float(n)) for n in np.diff(forest.edges.offsets)]
+    edges = BinEdges.of(columns, {f: tuple(range(n)) for f, n in enumerate(n_categories)})
     words, feature = forest.nodes.copy(), (forest.nodes >> nodes.FEATURE_SHIFT).astype(np.int64)
     by_set = ~nodes.is_leaf(words) & (feature < len(n_categories))
     words[by_set] |= np.uint64(nodes.SET_BIN)

@@ -75,7 +75,7 @@ def test_offsets_of_edges(backend, engine):
 def test_offsets_of_codes():
     rng = np.random.default_rng(0)
     last = rng.normal(size=(100, F))
-    edges = BinEdges(np.sort(rng.normal(size=(F, 3)), axis=1).ravel(), np.arange(F + 1) * 3)
+    edges = BinEdges.of([*np.sort(rng.normal(size=(F, 3)), axis=1)])
     columns = np.zeros((F, N), np.uint8)
     arguments = (edges.values, edges.offsets, edges.missing_code)
     scratch = np.empty(ROWS), np.empty(COARSE), np.empty(ROWS, np.int32)

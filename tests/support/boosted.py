@@ -78,11 +78,8 @@ def in_array(rules: TreeRules) -> TreeRules:
 
 
 def edges_of(n_bins: list[int], kinds: list[int]) -> BinEdges:
-    counts = [n - 1 for n in n_bins]
-    values = np.concatenate([np.arange(n, dtype=np.float64) for n in counts])
-    categories = {f: tuple(range(counts[f])) for f, kind in enumerate(kinds) if kind}
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    return BinEdges(values, offsets, np.array(kinds, np.uint8), categories)
+    categories = {f: tuple(range(n_bins[f] - 1)) for f, kind in enumerate(kinds) if kind}
+    return BinEdges.of([np.arange(n - 1.0) for n in n_bins], categories)
 
 
 def target_of(rng: np.random.Generator, name: str, signal: np.ndarray) -> tuple[np.ndarray, Loss]:

@@ -31,7 +31,7 @@ def far_rows(order: Literal["C", "F"]) -> Far:
     codes[rows] = rng.integers(0, 4, (300, F))
     # the last feature is worth most: its codes are far in either order
     y[rows, 0] = (codes[rows, -1] + rng.integers(0, 2, 300)) > 2
-    edges = BinEdges(np.tile([0.5, 1.5, 2.5], F), np.arange(F + 1) * 3, np.zeros(F, np.uint8))
+    edges = BinEdges.of([np.array([0.5, 1.5, 2.5])] * F)
     matrix = BinnedMatrix(codes, edges.n_bins, edges)
     target = Target(TargetCoding(np.arange(2), np.zeros(1), 1.0), y)
     end, zeros = np.array([80, 170, 300]), np.zeros(S, np.int32)

@@ -39,6 +39,6 @@ def chain(depth):
         nodes[2 * level + 1] = LEAF_WORD + level % 2
     nodes[-1] = LEAF_WORD + 2
     coding, _ = encode_classes(np.array([0, 1]), np.arange(2))
-    edges = BinEdges(np.array([0.5]), np.array([0, 1]))
+    edges = BinEdges.of([np.array([0.5])])
     sums = np.array([[1, 0], [0, 1], [3, 4]])
     return Forest(nodes, np.array([0, len(nodes)]), sums, edges, coding, 0)
