@@ -45,7 +45,7 @@ def make(monkeypatch, tmp_path, compiled):
         objects, "folders", lambda make=False: iter([tmp_path / "a", tmp_path / "b"])
     )
     monkeypatch.setattr(objects, "_logged", set())
-    return lambda: decorators.Kernel(in_bag.function, {})
+    return lambda: decorators.Kernel(in_bag.function)
 
 
 def works(kernel):
