@@ -20,8 +20,8 @@ from gpuforest.common.text import shortened
 from gpuforest.explain.model_facts import score_name
 from gpuforest.export.container import replaced
 from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
-from gpuforest.tools.report.results import Results, alone
-from gpuforest.tools.report.rows import row_hashes, unlike_training
+from gpuforest.tools.report.results import Results, alone, unlike_training
+from gpuforest.tools.report.rows import row_hashes
 from gpuforest.tools.report.sections import SECTIONS
 
 FEW = 10  # rows of a class

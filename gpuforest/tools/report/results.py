@@ -19,7 +19,7 @@ from gpuforest.explain.model_facts import feature_names, finite, is_survival, sc
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.tools.report import scores
-from gpuforest.tools.report.rows import MOST_ROWS, SEED, Rows, drift
+from gpuforest.tools.report.rows import MOST_ROWS, SEED, Rows
 from gpuforest.tools.report.scores import Score, mean_known, r_squared, wilson
 
 REPEATS = 5  # orders of each feature
@@ -114,8 +114,25 @@ class Results:
 
     @cached_property
     def drift(self) -> np.ndarray | None:
-        """See `drift`."""
-        return None if self.rows is None else drift(self.rows)
+        """What bins and categories of a model say about rows, shares f64[3, F]: of numbers that lie
+        further out than the outermost bins are wide (NaN: too few bins to tell); of categories that
+        are new, or were rare in training (NaN: the feature is numeric); and of missing values."""
+        if self.rows is None:
+            return None
+        rows, edges, F = self.rows.sample(MOST_ROWS), self.model.forest.edges, len(self.names)
+        beyond, unknown, missing = shares = np.full((3, F), np.nan)
+        for f in range(F):
+            values = rows.dense([f])[:, 0]
+            cuts = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
+            missing[f] = np.isnan(values).mean()
+            if f in edges.categories:
+                unknown[f] = (values >= len(edges.categories[f])).mean()
+            elif len(cuts) > 1:
+                # Where each value had a bin, training reached no further: its last value is nearer
+                # to the last edge than the bin below that edge is wide.
+                low, high = 2 * cuts[0] - cuts[1], 2 * cuts[-1] - cuts[-2]
+                beyond[f] = ((values < low) | (values > high)).mean()
+        return shares
 
     @cached_property
     def ranked(self) -> np.ndarray:
@@ -149,6 +166,11 @@ class Results:
                 falls = permutation_importance(model, table[:, features], None, **how).importances
         order = np.argsort(-falls.mean(axis=1), kind="stable")
         return features[order], falls[order], before, rows.n
+
+
+def unlike_training(shares: np.ndarray) -> np.ndarray:
+    """The share f64[F] of the rows, of these by `drift`, whose value of a feature is new."""
+    return np.asarray(np.nan_to_num(shares[:2]).max(axis=0))
 
 
 def score_of(rows: Rows, predicted: Any) -> float:
@@ -227,7 +249,7 @@ def dependence(rows: Rows, feature: int) -> tuple[np.ndarray, np.ndarray, np.nda
     the most frequent categories (code n of n is any other); the mean predictions f64[g, K] of rows
     that all have the same value; and the deciles of the feature. None: it has a single value."""
     sample, model = dependence_rows(rows), rows.predictor()
-    column = rows.sample(STAGED_ROWS).column(feature)
+    column = rows.sample(STAGED_ROWS).dense([feature])[:, 0]
     column = column[~np.isnan(column)]
     values, counts = np.unique(column, return_counts=True)
     if len(values) < 2:

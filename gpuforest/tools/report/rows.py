@@ -1,5 +1,4 @@
-"""The rows that a report is about, read once and predicted often, and how they differ from those
-of the training, as far as the model knows these."""
+"""The rows that a report is about, read once, and the hashes by which rows are known again."""
 
 from __future__ import annotations
 
@@ -119,16 +118,10 @@ class Rows:
         labels = self.labels and [replace(of, codes=of.codes[rows]) for of in self.labels]
         return Rows(self.estimator, self.table[rows], numbers, labels)
 
-    def column(self, feature: int) -> np.ndarray:
-        """The values of a feature, f64[N]."""
-        column = self.table[:, [feature]]
-        column = column.toarray() if issparse(column) else column
-        return np.asarray(column, np.float64)[:, 0]
-
-    def dense(self) -> np.ndarray:
-        """The table as a new array, f64[N, F]."""
-        table = self.table.toarray() if issparse(self.table) else self.table
-        return np.array(table, np.float64)
+    def dense(self, features: Any = slice(None)) -> np.ndarray:
+        """The values of features, f64[N, F], as a new array."""
+        table = self.table[:, features]
+        return np.array(table.toarray() if issparse(table) else table, np.float64)
 
     def predictor(self) -> Any:
         """The estimator, for tables as `table` is; of several quantiles it predicts medians."""
@@ -136,26 +129,6 @@ class Rows:
         if np.ndim(model.__dict__.get("default_quantiles", 0)):
             model.default_quantiles = 0.5
         return model
-
-
-def drift(rows: Rows) -> np.ndarray:
-    """What bins and categories of a model say about rows, shares f64[3, F]: of numbers that lie
-    further out than the outermost bins are wide (NaN: too few bins to tell); of categories that are
-    new, or were rare in training (NaN: the feature is numeric); and of missing values."""
-    rows = rows.sample(MOST_ROWS)
-    edges, F = rows.estimator.forest_.edges, rows.estimator.n_features_in_
-    beyond, unknown, missing = shares = np.full((3, F), np.nan)
-    for f in range(F):
-        values, cuts = rows.column(f), edges.values[edges.offsets[f] : edges.offsets[f + 1]]
-        missing[f] = np.isnan(values).mean()
-        if f in edges.categories:
-            unknown[f] = (values >= len(edges.categories[f])).mean()
-        elif len(cuts) > 1:
-            # Where each value had a bin, training reached no further: its last value is nearer to
-            # the last edge than the bin below that edge is wide.
-            low, high = 2 * cuts[0] - cuts[1], 2 * cuts[-1] - cuts[-2]
-            beyond[f] = ((values < low) | (values > high)).mean()
-    return shares
 
 
 def row_hashes(estimator: Any, X: Rows | binned.BinnedData) -> np.ndarray:
@@ -172,8 +145,3 @@ def row_hashes(estimator: Any, X: Rows | binned.BinnedData) -> np.ndarray:
     sums.sort()
     again = np.arange(len(sums), dtype=np.uint64) - np.searchsorted(sums, sums).astype(np.uint64)
     return np.sort((hashing.hash_at(sums, again) >> 32).astype(np.uint32))
-
-
-def unlike_training(shares: np.ndarray) -> np.ndarray:
-    """The share f64[F] of the rows, of these by `drift`, whose value of a feature is new."""
-    return np.asarray(np.nan_to_num(shares[:2]).max(axis=0))

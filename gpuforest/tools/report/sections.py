@@ -21,8 +21,8 @@ from gpuforest.tools.plot.curves import error_name
 from gpuforest.tools.report import html, pictures
 from gpuforest.tools.report import results as computed
 from gpuforest.tools.report.html import Html, h, joined, listed, name, scored, share, table
-from gpuforest.tools.report.results import Results
-from gpuforest.tools.report.rows import MOST_ROWS, unlike_training
+from gpuforest.tools.report.results import Results, unlike_training
+from gpuforest.tools.report.rows import MOST_ROWS
 from gpuforest.tools.report.scores import DRAWS_OF_PAIRS, LESS, MOST_DRAWS, n_samples, wilson
 
 SHOWN_DEPENDENCES = 6
@@ -86,12 +86,10 @@ def _memory(estimator: Any, rows: int | None) -> str | None:
     backend = getattr(estimator, "backend_", None)
     if not rows or backend is None:
         return None
-    sizes = {"n_samples": rows, "n_features": estimator.n_features_in_}
-    sizes["n_outputs"] = estimator.n_outputs_
-    if classes := class_labels(estimator.forest_):
-        sizes["n_classes"] = max(map(len, classes))
+    n_classes = max(map(len, class_labels(estimator.forest_)), default=2)
+    sizes = rows, estimator.n_features_in_, n_classes, estimator.n_outputs_
     try:
-        memory = estimator._estimate_memory(**sizes, dtype=np.float64, backend=backend)
+        memory = estimator._estimate_memory(*sizes, dtype=np.float64, backend=backend)
     except BackendError:  # it is not on this machine
         return None
     return f"about {memory.total / 1e6:,.1f} MB besides the data, as estimated from the parameters"

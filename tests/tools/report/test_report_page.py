@@ -16,7 +16,7 @@ from sweeps import swept
 import gpuforest as gf
 from gpuforest.tools.report import page, pictures, results
 from gpuforest.tools.report.html import figure, interval, scored, share
-from gpuforest.tools.report.rows import Rows, aligned, drift
+from gpuforest.tools.report.rows import Rows, aligned
 from gpuforest.tools.report.scores import LESS, Score, brier_scores, class_scores, number_scores
 
 ESTIMATORS = [name for name in gf.__all__ if hasattr(getattr(gf, name), "report")]
@@ -344,7 +344,7 @@ def test_unknown_categories():
     frame = pd.DataFrame({"kind": np.where(X[:, 0] > 0, "p", "q"), "x": X[:, 1]})
     model = forest().fit(frame, CLASSES)
     frame.loc[:29, "kind"] = "new"
-    beyond, unknown, _ = drift(Rows.read(model, frame, None))
+    beyond, unknown, _ = results.Results(model, frame).drift
     assert unknown[0] == 0.1
     assert np.isnan(unknown[1])
     assert np.isnan(beyond[0])
