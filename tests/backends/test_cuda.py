@@ -9,7 +9,7 @@ from cuda_on_cpu.sanitizers import available, missing, sanitized
 from cuda_tiny import fits
 from cuda_tiny import tasks as tasks_of_all_kinds
 from emulated import EmulatedBackend
-from engine import Task, check_answers, later_rows, out_of_bag, places, same_forest
+from engine import Task, compare_answers, later_rows, out_of_bag, places, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import SUPPORT
@@ -42,7 +42,7 @@ def test_forests_are_the_reference(cuda, task, seed, budget, deep, shared_limit,
     backend.keeps_codes = keeps_codes
     with cuda.order(seed):
         assert same_forest(forest, task.grow(backend))
-        check_answers(forest, later_rows(task), backend)
+        compare_answers(forest, later_rows(task), backend)
 
 
 @pytest.mark.emulated(every=5)

@@ -9,7 +9,7 @@ import os
 import numpy as np
 import pytest
 from devices import DEVICES
-from engine import Task, check_out_of_bag, same_forest
+from engine import Task, compare_out_of_bag, same_forest
 from tasks import large
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
@@ -70,7 +70,7 @@ def test_hundreds_of_thousands_of_rows(is_classes):
     task = Task(X, y, criterion, n_draws=len(X), n_tried=5, n_trees=4)
     forest, backend = task.grow(NumbaBackend(CORES)), GPU.backend()
     assert same_forest(forest, task.grow(backend))
-    check_out_of_bag(forest, task, backend)
+    compare_out_of_bag(forest, task, backend)
 
 
 @pytest.mark.parametrize("name", ["binary", "regression"])

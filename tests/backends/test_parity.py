@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine import DeepFrom, Task, check_answers, later_rows, same_forest
+from engine import DeepFrom, Task, compare_answers, later_rows, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
 from tasks import large, tasks
@@ -21,7 +21,7 @@ def test_compiled_forests_are_the_reference(task, rows):
     assert_same(task, DeepFrom(0), DeepFrom(rows), numba.NumbaBackend())
     forest, X = task.grow(numpy.NumpyBackend()), later_rows(task)
     for n_threads in (1, 3):
-        check_answers(forest, X, numba.NumbaBackend(n_threads))
+        compare_answers(forest, X, numba.NumbaBackend(n_threads))
 
 
 @given(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from cuda_on_cpu.module import available
-from engine import check_answers, check_out_of_bag, same_forest
+from engine import compare_answers, compare_out_of_bag, same_forest
 from hypothesis import given
 from hypothesis import strategies as st
 from picky import Array, Namespace, PickyBackend, operations, waits
@@ -29,8 +29,8 @@ def array(*values, dtype=np.int64):
 def test_forests_and_what_follows_them(task, deep):
     backend, forest = PickyBackend(deep=deep), task.grow(numpy.NumpyBackend())
     assert same_forest(forest, task.grow(backend))
-    check_out_of_bag(forest, task, backend)
-    check_answers(forest, task.X, backend, *[predict_classes] * forest.coding.is_classes)
+    compare_out_of_bag(forest, task, backend)
+    compare_answers(forest, task.X, backend, *[predict_classes] * forest.coding.is_classes)
 
 
 HIST = {"max_iter": 4, "min_samples_leaf": 5, "max_leaf_nodes": 8, "categorical_features": [3]}

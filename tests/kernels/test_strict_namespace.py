@@ -13,7 +13,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 from doors import BehindDoors
-from engine import Task, check_out_of_bag, later_rows, same_forest
+from engine import Task, compare_out_of_bag, later_rows, same_forest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tasks import category_tasks, tasks
@@ -78,7 +78,7 @@ def test_forests_and_predictions_are_the_reference(task, budget):
     for backend in (StrictBackend(1, budget), StrictDeepBackend(1, budget)):
         assert same_forest(forest, task.grow(backend))
     backend = StrictBackend()
-    check_out_of_bag(forest, task, backend)
+    compare_out_of_bag(forest, task, backend)
     assert np.array_equal(*(predict(forest, later, b) for b in (numpy.NumpyBackend(), backend)))
 
 

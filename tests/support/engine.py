@@ -208,7 +208,7 @@ def out_of_bag(
     return oob
 
 
-def check_out_of_bag(forest: Forest, task: Task, backend: base.Backend) -> None:
+def compare_out_of_bag(forest: Forest, task: Task, backend: base.Backend) -> None:
     """The means of the trees that did not draw each row are NumPy's."""
     expected, found = (
         out_of_bag(forest, task.prepared(b)[0], task.sampling, b).means()
@@ -217,7 +217,7 @@ def check_out_of_bag(forest: Forest, task: Task, backend: base.Backend) -> None:
     assert np.array_equal(expected, found, equal_nan=True)
 
 
-def check_answers(forest: Forest, X: np.ndarray, backend: base.Backend, *more: Any) -> None:
+def compare_answers(forest: Forest, X: np.ndarray, backend: base.Backend, *more: Any) -> None:
     """Leaves and predictions of rows are NumPy's; also of rows that lie where the backend works.
 
     more : other stages"""

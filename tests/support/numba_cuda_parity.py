@@ -11,7 +11,7 @@ import warnings
 from collections import defaultdict
 
 import numpy as np
-from engine import Task, check_out_of_bag, later_rows, places, same_forest, table
+from engine import Task, compare_out_of_bag, later_rows, places, same_forest, table
 from numba_cuda_types import KERNELS, described, signatures
 
 from gpuforest import RandomForestClassifier, RandomForestRegressor
@@ -110,7 +110,7 @@ def check_answers(backend):
         for stage in (apply, predict):
             assert np.array_equal(stage(forest, rows, REFERENCE), stage(forest, rows, backend))
         for each in (backend, Recorded(1, 1)):
-            check_out_of_bag(forest, task, each)
+            compare_out_of_bag(forest, task, each)
 
 
 def check_estimators(backend):
