@@ -55,15 +55,11 @@ class CudaLevels(CudaLaunches):
         tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
         grid = (self.blocks(n_tiles) if S else 0, -(-C // constants.GROUP_CHANNELS))
         slots = Frontier.of_rows(rows, weights, begin, end)
-        self.launch_on_targets("totals", grid, training, slots, tiles, sums)
-        return sums
-
-    def launch_on_targets(self, name: str, grid: Any, training: Training, *arguments: Any) -> None:
-        """Launch a kernel of kernels/totals."""
         # the rows of a tree are in order, so the array in order is read fastest
         y = launch.own_targets(training, training.target.y)
         macros = launch.target_macros(training, y)
-        self.launch("totals", name, grid, y, *arguments, macros=macros)
+        self.launch("totals", "totals", grid, y, slots, tiles, sums, macros=macros)
+        return sums
 
     def totals(
         self, training: Training, rows: Array, weights: Array, begin: Array, end: Array,
@@ -77,8 +73,11 @@ class CudaLevels(CudaLaunches):
             constant[...] = True
             tiles, n_tiles = self.tiles_of(begin, end, rows.shape[0])
             slots = Frontier.of_rows(rows, None, begin, end)
-            arguments = slots, tiles, None, 0, mean, self.xp.ones_like(constant), constant
-            self.launch_on_targets("differing", n_tiles, training, *arguments)
+            y = launch.own_targets(training, training.target.y)
+            compare = self.xp.ones_like(constant)
+            arguments = y, slots, tiles, None, 0, mean, compare, constant
+            macros = launch.target_macros(training, y)
+            self.launch("totals", "differing", n_tiles, *arguments, macros=macros)
             return ~constant
 
         return sums, all_equal(self.xp, training, sums, begin, end, differs)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from gpuforest.backends.base import Array, Moved, Nodes, RowSampling, take_rows
-from gpuforest.backends.cuda.launch import flags
+from gpuforest.backends.cuda.launch import flags, own_targets, target_macros
 from gpuforest.backends.rows import value_dtype
 from gpuforest.backends.slots import distinct_sorted
 from gpuforest.common import hashing
@@ -204,11 +204,13 @@ def compare_rows(
 
     above : the slots above, whose rows have moved by `half`; or with `n_left` None, `slots`"""
     tiles, n_tiles = backend.slot_tiles(above)
+    y = own_targets(training, training.target.y)
     held = above
     if slots.rows is not above.rows:
         held = replace(above, rows=slots.rows, weights=slots.weights)
-    arguments = held, tiles, n_left, half, *means, slots.constant
-    backend.launch_on_targets("differing", backend.blocks(n_tiles), training, *arguments)
+    arguments = y, held, tiles, n_left, half, *means, slots.constant
+    macros = target_macros(training, y)
+    backend.launch("totals", "differing", backend.blocks(n_tiles), *arguments, macros=macros)
 
 
 def edges_of(backend: Any, columns: Array, max_bins: int, most_edges: int) -> list[np.ndarray]:
