@@ -17,6 +17,7 @@ import numpy as np
 from gpuforest.common import hashing
 from gpuforest.core import nodes
 from gpuforest.core.bins import BinnedMatrix
+from gpuforest.kernels.boosted_tree import vector
 from gpuforest.kernels.boosted_tree.records import MOST_STEP, GrownTree, LossOf, TreeRules
 from gpuforest.kernels.gradients.losses import Loss
 
@@ -34,6 +35,7 @@ class Boosting:
         round grows from
     signs : i8[F]; groups : bool[n, F], see `TreeRules`
     row_groups : i32[N] or None, the numbers of the rows' groups; a round draws whole groups
+    is_vector : whether a round has one tree for all raw predictions, see boosted_tree/vector.py
     memory : bytes that the histograms of all open nodes may take
     watched, by_loss : whether raw predictions, or the mean loss, are asked for after each round
     """
@@ -55,6 +57,7 @@ class Boosting:
     memory: int
     seed: int
     row_groups: np.ndarray | None = None
+    is_vector: bool = False
     watched: bool = True
     by_loss: bool = False
 
@@ -82,13 +85,20 @@ class Boosting:
 
     @cached_property
     def n_words(self) -> int:
-        return words_of(self.loss, self.weight is not None, self.n_rows)
+        return words_of(self.loss, self.weight is not None, self.n_rows, self.is_vector)
+
+    @property
+    def n_trees(self) -> int:
+        """The trees of a round."""
+        return 1 if self.is_vector else self.loss.n_raw
 
     @property
     def bits(self) -> tuple[int, int]:
-        """The bits of a gradient and of a hessian: the sums of all rows stay below 2**62."""
-        h = SUM_BITS - 2 * self.n_bits
-        return SUM_BITS - self.n_bits if self.n_words == 2 else h, h
+        """The bits of a gradient and of a hessian: the sums of all rows stay below 2**62, and of
+        all outputs where these share a tree."""
+        outputs = self.loss.n_raw.bit_length() if self.is_vector else 0
+        h = SUM_BITS - outputs - 2 * self.n_bits
+        return SUM_BITS - outputs - self.n_bits if self.n_words > 1 else h, h
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -102,7 +112,7 @@ class Boosting:
     def has_residual_bits(self) -> bool:
         """True if leaf values need remainders of rounded gradients, see kernels/gradients. Within
         monotonic bounds values follow from the sums of the splits."""
-        return self.loss.is_log and not self.signs.any()
+        return self.loss.is_log and self.loss.n_raw == 1 and not self.signs.any()
 
     @property
     def hessian_digits(self) -> int:
@@ -112,6 +122,7 @@ class Boosting:
 
     def rules(self, scale: Any, asarray: Callable[[np.ndarray], Any] = np.asarray) -> TreeRules:
         """The rules of all trees with a round's scales; asarray : puts arrays where trees grow."""
+        outputs = self.loss.n_raw if self.is_vector else 1  # hessians are sums over them
         return TreeRules(
             kinds=asarray(np.ascontiguousarray(self.matrix.edges.kinds, np.uint8)),
             signs=asarray(np.ascontiguousarray(self.signs, np.int8)),
@@ -125,35 +136,43 @@ class Boosting:
             max_leaves=self.n_leaves,
             limited=self.max_leaves < self.n_drawn,
             # a side whose hessians were all rounded to zero has no value
-            min_hessian=max(self.min_hessian, sys.float_info.min),
-            l2=self.l2,
+            min_hessian=max(self.min_hessian * outputs, sys.float_info.min),
+            l2=self.l2 * outputs,
             most=self.loss.most_value,
             share=self.share,
             rate=self.learning_rate,
         )
 
 
-def words_of(loss: Loss, weighted: bool, n_rows: int) -> int:
-    """The words of a row's stats: 1 if every hessian is 1 and ONE_WORD_BITS fit; else 2."""
+def words_of(loss: Loss, weighted: bool, n_rows: int, is_vector: bool = False) -> int:
+    """The words of a row's stats: 1 if every hessian is 1 and ONE_WORD_BITS fit; else 2; of a tree
+    for several outputs one more than it has sums of gradients."""
+    if is_vector:
+        return vector.n_sums(loss.n_raw) + 1
     one = loss.constant_hessian and not weighted
     return 1 if one and SUM_BITS - 2 * n_rows.bit_length() >= ONE_WORD_BITS else 2
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """The K trees of a round.
+    """The K trees of a round, or one for all outputs.
 
+    sums, added : sums i64[L, K, 2] of gradients and hessians in the leaves of the tree for all
+        outputs, and what they add f64[L, K]; else None
     units : factors of the integer sums of gradients and hessians
     loss : float, mean loss after the round if the backend keeps raw predictions; else None"""
 
     trees: list[GrownTree]
     units: tuple[float, float]
     loss: float | None = None
+    sums: np.ndarray | None = None
+    added: np.ndarray | None = None
 
     @property
     def diverges(self) -> bool:
         """Whether what leaves add was cut off, because it is too large."""
-        return any((np.abs(tree.leaves["added"]) >= MOST_STEP).any() for tree in self.trees)
+        each = [tree.leaves["added"] for tree in self.trees] if self.added is None else self.added
+        return any((np.abs(added) >= MOST_STEP).any() for added in each)
 
 
 class Booster(ABC):

@@ -20,7 +20,7 @@ from gpuforest.common.parallel import Team
 from gpuforest.compiler.types import dtype_of
 from gpuforest.core.bins import BinnedMatrix
 from gpuforest.kernels.boosted_tree import numba as compiled
-from gpuforest.kernels.boosted_tree import records
+from gpuforest.kernels.boosted_tree import records, vector
 from gpuforest.kernels.boosted_tree.numpy import grow_tree
 from gpuforest.kernels.boosted_tree.records import MOST_STEP, GrownTree, LossOf, Scales, TreeTable
 from gpuforest.kernels.gradients import numba as compiled_gradients
@@ -41,15 +41,21 @@ class NumpyBooster(booster.Booster):
     def __init__(self, boosting: booster.Boosting) -> None:
         super().__init__(boosting)
         b = boosting
-        self.stats = np.empty((b.loss.n_raw, b.n_rows, b.n_words), np.int64)
+        # of each raw prediction, and of each tree
+        n_words = 2 if b.is_vector else b.n_words
+        self.each = np.empty((b.loss.n_raw, b.n_rows, n_words), np.int64)
+        self.stats = np.empty((1, b.n_rows, b.n_words), np.int64) if b.is_vector else self.each
         self.scales: Any = None  # `Scales` of the round
         self.rules = b.rules(np.zeros(1, dtype_of(Scales)))
-        # the trees of the last round, and all rows in the order of the leaves of each
+        # the trees of the last round, what their leaves add to each raw prediction f64[L], and all
+        # rows in the order of the leaves of each
         self.trees: list[GrownTree] = []
+        self.added: list[Array] = []
+        self.sums: Array = None
         self.rows = np.empty(self.stats.shape[:2], np.int32)
 
     def begin(self, raw: Array, number: int) -> LossOf:
-        b, delta = self.boosting, None
+        b, delta, self.number = self.boosting, None, number
         self.rows[:], n_drawn = ordered_rows(b, number)
         self.rules = self.rules._replace(n_drawn=n_drawn)
         if b.loss.has_delta:
@@ -65,6 +71,9 @@ class NumpyBooster(booster.Booster):
         if self.scales.overflows:
             return False
         self.gradients(loss)
+        if b.is_vector:
+            factors = vector.factors(b.seed, self.number, b.loss.n_raw)
+            self.join(factors)
         return True
 
     def largest(self, loss: LossOf) -> tuple[float, float]:
@@ -73,11 +82,34 @@ class NumpyBooster(booster.Booster):
     def gradients(self, loss: LossOf) -> None:
         """Compute the stats of all rows, by the scales of the round."""
         self.rules = self.rules._replace(scale=self.scales)
-        gradients.gradients(loss, self.rules, self.stats)
+        gradients.gradients(loss, self.rules, self.each)
+
+    def join(self, factors: Array) -> None:
+        """Compute the stats of the tree for all outputs."""
+        vector.join(self.each, factors, self.boosting.n_bits, self.stats[0])
 
     def grow(self, number: int) -> None:
         b, K = self.boosting, len(self.stats)
         self.grow_trees([booster.root_key(b.seed, number * K + k) for k in range(K)])
+        self.added = [tree.leaves["added"] for tree in self.trees]
+        if b.is_vector:
+            self.sums = self.leaf_sums()
+            self.added = [*self.values(self.sums).T]
+
+    def leaf_sums(self) -> Array:
+        """Sums i64[L, K, 2] of gradients and hessians of all outputs in the leaves of the tree."""
+        n_bits = self.boosting.n_bits
+        return vector.leaf_sums(self.each, self.rows[0], self.trees[0].leaves, n_bits)
+
+    @np.errstate(over="ignore")
+    def values(self, sums: Array) -> Array:
+        """What leaves with these sums add, f64[L, K]."""
+        b, scales = self.boosting, self.scales
+        bottom = sums[:, :, 1] * scales.sum_h + b.l2
+        value = -(sums[:, :, 0] * scales.sum_g) / np.where(bottom > 0, bottom, 1.0)
+        most = b.loss.most_value * scales.g * scales.sum_g
+        value = np.clip(np.where(bottom > 0, value, 0.0), -most, most) * scales.value
+        return np.clip(value * b.learning_rate, -MOST_STEP, MOST_STEP)
 
     def grow_trees(self, keys: list[int]) -> None:
         self.trees = [
@@ -105,34 +137,42 @@ class NumpyBooster(booster.Booster):
 
     def residual_bits(self, loss: LossOf, leaves: Array) -> Array:
         """Sums i64[L, 2] of remainders of rows' gradients and hessians in a tree's leaves."""
-        residual_bits = gradients.residual_bits(loss, self.rules)[0][self.rows[0]]
+        rules = self.rules._replace(scale=self.scales)
+        residual_bits = gradients.residual_bits(loss, rules)[0][self.rows[0]]
         return np.stack([residual_bits[leaf["begin"] : leaf["end"]].sum(axis=0) for leaf in leaves])
 
     @np.errstate(over="ignore")
     def add_quantiles(self, loss: LossOf) -> None:
-        b, leaves = self.boosting, self.trees[0].leaves
+        b = self.boosting
         delta = 0.0 if loss.delta is None else float(loss.delta[0])
-        for leaf, (begin, end) in enumerate(leaves[["begin", "end"]].tolist()):
-            step = 0.0
-            if begin < end:
-                rows = self.rows[0][begin:end]
-                weight = None if b.weight is None else b.weight[rows]
-                step = b.loss.best_step(b.y[rows] - loss.raw[0, rows], weight, delta)
-            leaves["added"][leaf] = np.clip(step * b.learning_rate, -MOST_STEP, MOST_STEP)
+        for k, added in enumerate(self.added):
+            single, leaves = b.loss.single(k), self.trees[k % len(self.trees)].leaves
+            y = b.y if b.y.ndim == 1 else b.y[:, k]
+            for leaf, (begin, end) in enumerate(leaves[["begin", "end"]].tolist()):
+                step = 0.0
+                if begin < end:
+                    rows = self.rows[k % len(self.rows)][begin:end]
+                    weight = None if b.weight is None else b.weight[rows]
+                    step = single.best_step(y[rows] - loss.raw[k, rows], weight, delta)
+                added[leaf] = np.clip(step * b.learning_rate, -MOST_STEP, MOST_STEP)
 
     def put_in_order(self) -> None:
-        tree = self.trees[0]
-        tree.leaves["added"] = booster.in_monotonic_order(tree, self.boosting.signs)
+        for tree in self.trees:
+            tree.leaves["added"] = booster.in_monotonic_order(tree, self.boosting.signs)
 
     @np.errstate(over="ignore")
     def add_values(self, loss: LossOf) -> None:
-        for raw, tree, rows in zip(loss.raw, self.trees, self.rows, strict=True):
-            for leaf in tree.leaves:
-                raw[rows[leaf["begin"] : leaf["end"]]] += leaf["added"]
-                raw[rows[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
+        for k, (raw, added) in enumerate(zip(loss.raw, self.added, strict=True)):
+            t = k % len(self.trees)
+            for leaf, value in zip(self.trees[t].leaves, added, strict=True):
+                raw[self.rows[t][leaf["begin"] : leaf["end"]]] += value
+                raw[self.rows[t][leaf["other_begin"] : leaf["other_end"]]] += value
 
     def finish(self, loss: LossOf, raw: Array) -> booster.Round:
-        return booster.Round(self.trees, (self.scales.unit, self.scales.sum_h))
+        units, b = (self.scales.unit, self.scales.sum_h), self.boosting
+        if not b.is_vector:
+            return booster.Round(self.trees, units)
+        return booster.Round(self.trees, units, None, self.sums, np.stack(self.added, axis=1))
 
 
 def ordered_rows(b: booster.Boosting, number: int) -> tuple[Array, int]:
@@ -218,7 +258,7 @@ class NumbaBooster(NumpyBooster):
         super().__init__(boosting)
         self.spaces: SimpleQueue[Workspace] = SimpleQueue()
         self.columns = columns_of(boosting.matrix, self.stats[0])
-        K, N, _ = self.stats.shape
+        K, N, _ = self.each.shape
         blocks = N * K // LEAST_GRADIENTS
         work = max(len(self.columns.codes), K, blocks)
         self.team = Team(min(n_threads, work))
@@ -235,7 +275,7 @@ class NumbaBooster(NumpyBooster):
 
     def by_blocks(self, call: Callable[[int, int, int, Array], None]) -> None:
         """Call a function of block, first row, end of rows, scratch f64[3 + K, BLOCK]."""
-        (K, N, _), n = self.stats.shape, self.n_blocks
+        (K, N, _), n = self.each.shape, self.n_blocks
 
         def block(i: int) -> None:
             scratch = np.empty((3 + K, compiled_gradients.BLOCK))
@@ -245,13 +285,32 @@ class NumbaBooster(NumpyBooster):
 
     def largest(self, loss: LossOf) -> tuple[float, float]:
         sizes, kernel = np.zeros((self.n_blocks, 2)), compiled_gradients.gradients
-        self.by_blocks(lambda i, *rows: kernel(loss, self.rules, self.stats, sizes[i], *rows))
+        self.by_blocks(lambda i, *rows: kernel(loss, self.rules, self.each, sizes[i], *rows))
         return float(sizes[:, 0].max()), float(sizes[:, 1].max())
 
     def gradients(self, loss: LossOf) -> None:
         rules, none, kernel = self.rules, np.zeros(0), compiled_gradients.gradients
         rules.scale[0] = self.scales
-        self.by_blocks(lambda i, *rows: kernel(loss, rules, self.stats, none, *rows))
+        self.by_blocks(lambda i, *rows: kernel(loss, rules, self.each, none, *rows))
+
+    def join(self, factors: Array) -> None:
+        n_bits = self.boosting.n_bits
+        self.by_blocks(
+            lambda i, begin, end, _: compiled.join(
+                self.each, factors, n_bits, begin, end, self.stats[0]
+            )
+        )
+
+    def leaf_sums(self) -> Array:
+        leaves = self.trees[0].leaves
+        sums = np.zeros((len(self.each), len(leaves), 2), np.int64)
+
+        def of_output(k: int) -> None:
+            n_bits = self.boosting.n_bits
+            compiled.leaf_sums(self.each[k], self.rows[0], leaves, n_bits, sums[k])
+
+        self.team.run(of_output, len(self.each))
+        return sums.transpose(1, 0, 2)
 
     def residual_bits(self, loss: LossOf, leaves: Array) -> Array:
         sums, n = np.empty((len(leaves), 2), np.int64), min(self.n_blocks, len(leaves))
@@ -305,13 +364,28 @@ class NumbaBooster(NumpyBooster):
 
     def add_values(self, loss: LossOf) -> None:
         def add(k: int) -> None:
-            compiled.add_values(loss.raw[k], self.rows[k], self.trees[k].leaves)
+            t = k % len(self.trees)
+            leaves = self.trees[t].leaves
+            if self.boosting.is_vector:
+                leaves = leaves.copy()
+                leaves["added"] = self.added[k]
+            compiled.add_values(loss.raw[k], self.rows[t], leaves)
 
         if self.n_blocks > 1:
-            self.team.run(add, len(self.trees))
+            self.team.run(add, len(loss.raw))
         else:
-            for k in range(len(self.trees)):
+            for k in range(len(loss.raw)):
                 add(k)
+
+
+class HostLossBooster(NumbaBooster):
+    """The same for losses whose derivatives Python computes."""
+
+    largest, residual_bits = NumpyBooster.largest, NumpyBooster.residual_bits
+
+    def gradients(self, loss: LossOf) -> None:
+        self.rules.scale[0] = self.scales
+        gradients.gradients(loss, self.rules._replace(scale=self.scales), self.each)
 
 
 def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:

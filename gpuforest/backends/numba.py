@@ -139,7 +139,9 @@ class NumbaBackend(numpy.NumpyBackend):
     nodes, sampling = NumbaNodes(), NumbaSampling()
 
     def booster(self, boosting: Boosting) -> boosters.NumbaBooster:
-        return boosters.NumbaBooster(boosting, self.n_threads)
+        on_host = boosting.loss.on_host
+        kind = boosters.HostLossBooster if on_host else boosters.NumbaBooster
+        return kind(boosting, self.n_threads)
 
     def waves(
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False

@@ -172,8 +172,11 @@ def for_categories(backend: Backend, n_channels: int, random: bool) -> Backend:
     return _or_cpu(backend, lambda b: b.on_host or not in_order, what)
 
 
-def for_boosting(backend: Backend, draws_groups: bool = False) -> Backend:
-    """The backend; or the CPU's, logged, if this one has no boosting or cannot draw groups."""
+def for_boosting(backend: Backend, draws_groups: bool = False, on_host: bool = False) -> Backend:
+    """The backend; or the CPU's, logged, if this one has no boosting, cannot draw groups, or if the
+    loss is computed on the host."""
+    if on_host:
+        backend = _or_cpu(backend, lambda b: b.on_host, "loss of this kind")
     if draws_groups:
         backend = _or_cpu(backend, lambda b: b.on_host, "subsample of groups")
     backend = _or_cpu(backend, lambda b: has(b, "booster"), "gradient boosting")

@@ -28,6 +28,7 @@ MIX_2 = 0x94D049BB133111EB
 BAG, ROOT, FEATURES, OUT_OF_BAG, KEPT = 0, 1, 2, 3, 4
 PERMUTATION = 2
 ROWS = 2**40  # with the seed, beyond all trees: the key of the rows that bin edges come from
+SKETCH = 2**42  # the same: that of sums of outputs that trees for several outputs grow from
 ORDERED = 2**41  # the same: that of the order of rows for target statistics
 CUT = 2**32  # and the feature: a random cut of it
 HASHES = 4  # of the permutation; each drives two rounds

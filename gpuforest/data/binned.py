@@ -219,6 +219,8 @@ class FitInput(NamedTuple):
     groups: Any = None
     blocks: Any = None
     grown: tuple[Forest, ...] = ()  # new trees that other processes have grown, by their numbers
+    init_score: Any = None  # raw predictions before the first round
+    exposure: Any = None  # that counts and amounts are proportional to
 
     @classmethod
     def of(

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import d2_pinball_score
 from sklearn.utils.validation import _check_monotonic_cst, check_is_fitted
 
 from gpuforest.backends import booster, registry
@@ -28,7 +29,7 @@ partial_dependence = imports.deferred("gpuforest.export.sklearn_boosting", "part
 class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
     """Runs the rounds. The two estimators add the target."""
 
-    quantile: float | None = None
+    quantile: Any = None
     min_category_frequency = 1  # each category is one by itself
     _presets, _family = presets.BOOSTING, "boosting"
     _takes_infinities = True  # see data/validation.py
@@ -39,7 +40,8 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, X_val: Any = None,
         y_val: Any = None, sample_weight_val: Any = None, groups: Any = None,
-        blocks: Any = None,
+        blocks: Any = None, init_score: Any = None, init_score_val: Any = None,
+        exposure: Any = None, exposure_val: Any = None,
     ) -> Self:  # fmt: skip
         """Grow the trees, round after round.
 
@@ -63,9 +65,20 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
             Labels of the rows' blocks of time, such as months, which sort in the order of time:
             early stopping sets the last blocks aside that hold `validation_fraction` of the rows.
             See docs/blocks.md.
+        init_score : array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Raw predictions before the first round, instead of a constant. Predictions of the model
+            need those of their rows.
+        exposure : array-like of shape (n_samples,), default=None
+            What counts or amounts are proportional to, such as the time that a row was insured:
+            positive numbers. Predictions are per unit of it, unless they get `exposure`. For the
+            losses "poisson", "gamma" and "tweedie". It is as if y were divided by it, and weights
+            multiplied by exposure^(2 - power), where the power of "poisson" is 1, of "gamma" 2.
+        init_score_val, exposure_val : as init_score and exposure, default=None
+            Of X_val.
         """
         self._validate_params()
         given = FitInput.of(X, y, sample_weight, groups, blocks)
+        given = given._replace(init_score=init_score, exposure=exposure)
         if (X_val is None) != (y_val is None):
             passed, other = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
             raise ValueError(f"{passed} is provided, but {other} was not provided.")
@@ -86,7 +99,10 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
                 f"n_iter_={before} when warm_start==True"
             )
         seed = self.forest_.seed if goes_on else arguments.draw_seed(self.random_state)
-        given_val = None if X_val is None else FitInput(X_val, y_val, sample_weight_val)
+        given_val = None
+        if X_val is not None:
+            before_val = {"init_score": init_score_val, "exposure": exposure_val}
+            given_val = FitInput(X_val, y_val, sample_weight_val, **before_val)
         with fit_scope.fitting(self, self.max_iter - before, given) as fitted:
             work = partial(fitted._boost, given, given_val, seed, earlier)
             registry.run_on_backend(work, **self._chosen(X))
@@ -132,7 +148,7 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
         # of the forests' criteria the one that is nearest
         self.criterion_ = "log_loss" if coding.loss.is_classes else "squared_error"
         self.n_outputs_ = 1
-        self.n_trees_per_iteration_ = coding.n_values
+        self.n_trees_per_iteration_ = coding.round_trees
         if coding.classes is not None:
             self.classes_ = coding.classes
 
@@ -146,7 +162,8 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
     def n_iter_(self) -> int:
         """The number of rounds."""
         check_is_fitted(self)
-        return self.forest_.n_trees // self.forest_.coding.n_values
+        coding: Any = self.forest_.coding
+        return self.forest_.n_trees // int(coding.round_trees)
 
     @cached_property
     def feature_importances_(self) -> np.ndarray:
@@ -154,23 +171,27 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
         check_is_fitted(self)
         return boosted.gain_importances(self.forest_)
 
-    def _raw_predict(self, X: Any) -> Any:
+    def _raw_predict(self, X: Any, init_score: Any = None) -> Any:
         """Raw predictions f64[N, K], where X is."""
-        return self._walk(X, predict.predict)
+        raw = self._walk(X, predict.predict)
+        offset = boosting_fit.offset_of(self.forest_.coding, init_score, len(raw))
+        return raw if offset is None else to_host(raw) + offset
 
     def _predictions(self, raw: Any) -> np.ndarray:
         """What raw predictions stand for: probabilities of classes, or numbers."""
         coding: Any = self.forest_.coding
         return np.asarray(coding.loss.predictions(to_host(raw)))
 
-    def _staged_raw_predict(self, X: Any) -> Iterator[np.ndarray]:
+    def _staged_raw_predict(self, X: Any, init_score: Any = None) -> Iterator[np.ndarray]:
         """Raw predictions f64[N, K] after each round."""
         check_is_fitted(self)
         model = fit_scope.snapshot(self)
         forest: Any = model.forest_
         codes, backend = model._coded(X)
-        N, K = codes.shape[0], len(forest.baseline)
-        total = backend.asarray(np.tile(forest.baseline, (N, 1)))
+        N, K = codes.shape[0], forest.coding.round_trees
+        total = np.tile(forest.baseline, (N, 1))
+        offset = boosting_fit.offset_of(forest.coding, init_score, N)
+        total = backend.asarray(total if offset is None else total + offset)
         for i in range(model.n_iter_):
             total = backend.accumulate(forest, codes, range(i * K, (i + 1) * K), None, total)
             yield backend.asnumpy(total).copy()
@@ -217,32 +238,33 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
 
     _task = CLASSES
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The most probable class; the first among equals."""
-        return self._labels_of(self._raw_predict(X))
+    def predict(self, X: Any, init_score: Any = None) -> np.ndarray:
+        """The most probable class; the first among equals. A model that was fitted with
+        `init_score` needs that of these rows."""
+        return self._labels_of(self._raw_predict(X, init_score))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, init_score: Any = None) -> np.ndarray:
         """Probabilities of the classes, float64 array of shape (n_samples, n_classes)."""
-        return self._predictions(self._raw_predict(X))
+        return self._predictions(self._raw_predict(X, init_score))
 
     predict_log_proba = base.Classifier.predict_log_proba
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, init_score: Any = None) -> np.ndarray:
         """Raw predictions: log odds of the second of two classes, float64 array of shape
         (n_samples,); of several classes (n_samples, n_classes)."""
-        return np.asarray(predict.flat(to_host(self._raw_predict(X))))
+        return np.asarray(predict.flat(to_host(self._raw_predict(X, init_score))))
 
-    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+    def staged_predict(self, X: Any, init_score: Any = None) -> Iterator[np.ndarray]:
         """`predict(X)` after each round."""
-        return map(self._labels_of, self._staged_raw_predict(X))
+        return map(self._labels_of, self._staged_raw_predict(X, init_score))
 
-    def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
+    def staged_predict_proba(self, X: Any, init_score: Any = None) -> Iterator[np.ndarray]:
         """`predict_proba(X)` after each round."""
-        return map(self._predictions, self._staged_raw_predict(X))
+        return map(self._predictions, self._staged_raw_predict(X, init_score))
 
-    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+    def staged_decision_function(self, X: Any, init_score: Any = None) -> Iterator[np.ndarray]:
         """`decision_function(X)` after each round."""
-        return map(predict.flat, self._staged_raw_predict(X))
+        return map(predict.flat, self._staged_raw_predict(X, init_score))
 
     def _labels_of(self, raw: np.ndarray) -> np.ndarray:
         raw = to_host(raw)
@@ -260,15 +282,34 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
 
     _task = NUMBERS
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predictions, float64 array of shape (n_samples,)."""
-        return self._predictions(self._raw_predict(X))
+    def predict(self, X: Any, init_score: Any = None, exposure: Any = None) -> np.ndarray:
+        """Predictions, float64 array of shape (n_samples,), or (n_samples, n_quantiles) of several
+        quantiles, ascending. They are multiplied by `exposure`. A model that was fitted with
+        `init_score` needs that of these rows."""
+        found = self._predictions(self._raw_predict(X, init_score))
+        if exposure is not None:
+            found = found * boosting_fit.numbers_of_rows(exposure, len(found), "exposure")[:, 0]
+        return found
 
-    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+    def staged_predict(self, X: Any, init_score: Any = None) -> Iterator[np.ndarray]:
         """`predict(X)` after each round."""
-        return map(self._predictions, self._staged_raw_predict(X))
+        return map(self._predictions, self._staged_raw_predict(X, init_score))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2 of predictions. Of several quantiles, the mean share of the pinball loss of constant
+        quantiles that the model saves (`d2_pinball_score`)."""
+        if not np.ndim(self.quantile):
+            return super().score(X, y, sample_weight)
+        found = self.predict(X)
+        scores = [
+            d2_pinball_score(y, found[:, k], sample_weight=sample_weight, alpha=q)
+            for k, q in enumerate(self.quantile)
+        ]
+        return float(np.mean(scores))
 
     def _validate_params(self) -> None:
         super()._validate_params()
         if self.loss == "quantile" and self.quantile is None:
-            raise ValueError("loss='quantile' needs quantile: a number between 0 and 1")
+            raise ValueError("loss='quantile' needs quantile: a number between 0 and 1, or several")
+        if np.ndim(self.quantile) and self.loss != "quantile":
+            raise ValueError("several quantiles are for loss='quantile'")

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_monotonic_cst
 
 from gpuforest.backends import base, booster
 from gpuforest.backends.rows import draw_rows, on_host
+from gpuforest.common import elementary
 from gpuforest.core import bins, criteria
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
@@ -22,6 +23,7 @@ from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators import capabilities, fit_scope, settings
 from gpuforest.estimators.task import On, Rows, host_target
 from gpuforest.growing import boosted, edges, predict, rounds
+from gpuforest.kernels.gradients import host_losses
 from gpuforest.kernels.gradients.losses import Loss
 
 
@@ -44,14 +46,19 @@ def checked(estimator: Any, rows: Rows, y: Any, backend: base.Backend) -> Rows:
     return replace(rows, target=CheckedTarget([*columns.T] if classes else numbers, classes))
 
 
-def read_held(estimator: Any, given: binned.FitInput, train: Rows, backend: base.Backend) -> Rows:
+def read_held(
+    estimator: Any, given: binned.FitInput, train: Rows, loss: Loss, backend: base.Backend
+) -> Rows:
     """The rows to validate on that were passed, checked."""
     known = {**train.categories, **train.statistics}
     X = validation.check_table(estimator, given.X, backend, known)
     weight = arrays.to_host(given.sample_weight, "sample_weight_val")
     weight = validation.check_weights(weight, X.shape[0])
-    rows = replace(train, X=X, weight=weight, groups=None, blocks=None)
-    rows = checked(estimator, rows, given.y, backend)
+    rows = replace(train, X=X, weight=weight, groups=None, blocks=None, offset=None)
+    rows = exposed(estimator, checked(estimator, rows, given.y, backend), given.exposure)
+    if (given.init_score is None) != (train.offset is None):
+        raise ValueError("pass init_score and init_score_val, or none of the two")
+    rows = with_offset(rows, given.init_score, loss)
     if train.classes is None or rows.classes is None:
         return rows
     seen, labels = set(train.classes.tolist()), rows.classes
@@ -69,10 +76,86 @@ def weigh(estimator: Any, rows: Rows) -> np.ndarray | None:
     return settings.check_some_weight(settings.row_weights_of(by_class, rows.target), rows.weight)
 
 
+def needs_host(estimator: Any, y: Any) -> bool:
+    """Whether only the CPU grows these trees, from y as it was passed."""
+    outputs = len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1
+    is_vector = estimator.multi_strategy == "multi_output_tree"
+    return outputs or is_vector or loss_of(estimator, 0).on_host
+
+
+def loss_of(estimator: Any, n_classes: int, n_outputs: int = 1) -> Loss:
+    """The loss that parameters name; n_classes: 0 for regression."""
+    name, quantile, spread = estimator.loss, estimator.quantile, getattr(estimator, "scale", 1.0)
+    if callable(name):
+        return host_losses.GivenLoss.of_link(
+            name, getattr(estimator, "link", "identity"), n_classes
+        )
+    if np.ndim(quantile):
+        return host_losses.Several.of_quantiles(quantile)
+    if name == "coxph":
+        return host_losses.ProportionalHazards(name)
+    if name in host_losses.AFT:
+        return host_losses.AcceleratedFailure(name, spread=float(spread))
+    loss = Loss.of(name, quantile, n_classes, float(getattr(estimator, "power", 1.5)))
+    return loss if n_outputs == 1 else host_losses.Several.of_outputs(loss, n_outputs)
+
+
+EXPOSED = {"poisson": 1.0, "gamma": 2.0}  # powers of the mean that variances follow
+
+
+def exposed(estimator: Any, rows: Rows, exposure: Any) -> Rows:
+    """Rows whose targets are per unit of exposure f64[N], which their weights account for."""
+    if exposure is None:
+        return rows
+    known = EXPOSED | {"tweedie": getattr(estimator, "power", 1.5)}
+    if estimator.loss not in known:
+        raise ValueError(f"exposure is for the losses {', '.join(known)}: leave it out")
+    exposure = numbers_of_rows(exposure, rows.n_rows, "exposure")[:, 0]
+    if not (exposure > 0).all():
+        raise ValueError("exposure must be positive: leave rows of exposure 0 out")
+    more = 2.0 - known[estimator.loss]
+    factor = exposure if more == 1 else elementary.exp(more * elementary.log(exposure))
+    weight = rows.weight
+    if more > 0:
+        weight = factor if weight is None else weight * factor
+    return replace(rows, weight=weight, target=CheckedTarget(rows.y / exposure, None))
+
+
+def numbers_of_rows(values: Any, n_rows: int, name: str, n_columns: int = 1) -> np.ndarray:
+    """Finite numbers f64[N, n_columns] that users pass for rows."""
+    numbers = np.asarray(arrays.to_host(values, name), np.float64)
+    if numbers.shape not in {(n_rows, n_columns), (n_rows,) if n_columns == 1 else ()}:
+        shape = (n_rows,) if n_columns == 1 else (n_rows, n_columns)
+        raise ValueError(f"{name} has shape {numbers.shape}: it must have shape {shape}")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} has values that are NaN or infinite")
+    return numbers.reshape(n_rows, n_columns)
+
+
+def with_offset(rows: Rows, init_score: Any, loss: Loss) -> Rows:
+    """Rows with their raw predictions before the first round."""
+    if init_score is None:
+        return rows
+    return replace(rows, offset=numbers_of_rows(init_score, rows.n_rows, "init_score", loss.n_raw))
+
+
+def offset_of(coding: Any, init_score: Any, n_rows: int) -> np.ndarray | None:
+    """Raw predictions f64[N, K] before the first round, of rows to predict."""
+    if coding.has_offset != (init_score is not None):
+        raise ValueError(
+            "this model was fitted with init_score: pass that of the rows to predict"
+            if coding.has_offset
+            else "this model was fitted without init_score: pass none to predict"
+        )
+    if init_score is None:
+        return None
+    return numbers_of_rows(init_score, n_rows, "init_score", coding.n_values)
+
+
 def signs_of(estimator: Any, loss: Loss) -> np.ndarray:
     """Signs i8[F] of monotonic constraints; 0: no constraint."""
     signs = np.asarray(_check_monotonic_cst(estimator, estimator.monotonic_cst), np.int8)
-    if signs.any() and loss.n_raw > 1:
+    if signs.any() and loss.is_classes and loss.n_raw > 1:
         raise ValueError("monotonic constraints are not supported for multiclass classification.")
     return signs
 
@@ -94,6 +177,7 @@ def rules_of(estimator: Any, stops: bool) -> dict[str, Any]:
     depth, leaves = most_leaves(estimator)
     # a note of a round says the loss
     asked = estimator.scoring == "loss" if stops else bool(estimator.verbose)
+    asked &= not callable(estimator.loss)  # which says no loss
     return {
         "learning_rate": float(estimator.learning_rate), "l2": float(estimator.l2_regularization),
         "min_rows": int(estimator.min_samples_leaf), "min_hessian": float(estimator.min_hessian),
@@ -110,11 +194,15 @@ class EarlyStopping:
         """`earlier`: the estimator whose model gets more rounds, or None."""
         b, backend, train, held = plan.boosting, plan.backend, plan.train, plan.validation
         self.estimator, self.by_loss = estimator, estimator.scoring == "loss"
+        offset, offset_val = (None if rows is None else rows.offset for rows in (train, held))
         self.train_scores, self.validation_scores = list[float](), list[float]()
-        baseline = b.loss.baseline(train.y, train.weight)
+        baseline = np.zeros(b.loss.n_raw)
+        if offset is None:
+            baseline = b.loss.baseline(train.y, train.weight)
         self.coding = boosted.BoostedCoding(
-            train.classes, np.zeros(1), 1.0, loss=b.loss, l2=b.l2, baseline=baseline
-        )
+            train.classes, np.zeros(1), 1.0, loss=b.loss.for_model(), l2=b.l2, baseline=baseline,
+            has_offset=offset is not None, is_vector=b.is_vector,
+        )  # fmt: skip
         # raw predictions f64[K, N] before the first round
         self.raw, start = np.empty((b.loss.n_raw, b.n_rows)), baseline[None]
         self.earlier: Forest | None = None
@@ -128,9 +216,16 @@ class EarlyStopping:
             fit_scope.check_same_model(forest, b.matrix.edges, self.coding)
             values = predict.predict(forest, train.X, backend)
             self.raw[:] = (values if on_host(values) else backend.asnumpy(values)).T
+            if forest.coding.has_offset != (offset is not None):
+                raise ValueError(
+                    "warm_start=True adds rounds to a model: pass init_score if the earlier fit "
+                    "had it, and only then"
+                )
             self.coding = forest.coding
             self.train_scores = earlier.train_score_.tolist()
             self.validation_scores = earlier.validation_score_.tolist()
+        if offset is not None:
+            self.raw += offset.T
         self.plan = plan
         if plan.stops and held is not None:
             self.matrix = edges.bin_matrix(held.X, b.matrix.edges, backend)
@@ -138,6 +233,8 @@ class EarlyStopping:
                 start = np.repeat(start, len(held.y), axis=0)
             else:
                 start = predict.predict(self.earlier, held.X, backend)
+            if offset_val is not None:
+                start = start + backend.asarray(offset_val)
             self.raw_val = backend.asarray(start)
         self.scored: np.ndarray | None = None  # all of the training rows
         if plan.stops and not self.by_loss and len(train.y) > SCORED_ROWS:
@@ -177,7 +274,9 @@ class EarlyStopping:
 
     def note(self, grown: list[booster.Round], before: int) -> str:
         """How far the fit is, for people, after rounds `grown` and as many before."""
-        train = self.train_scores[-1:] if self.plan.stops else self._losses(grown)
+        train = self.train_scores[-1:]
+        if not self.plan.stops and self.plan.boosting.loss.has_value:
+            train = self._losses(grown)
         word, sign = ("loss", -1) if self.by_loss or not self.plan.stops else ("score", 1)
         known = [f"{word} {sign * score:.6g}" for score in train]
         known += [f"validation {word} {sign * score:.6g}" for score in self.validation_scores[-1:]]
@@ -216,7 +315,9 @@ def replace_predictions(estimator: Any, coding: boosted.BoostedCoding, raw: np.n
     """A copy of an estimator whose raw predictions are known, whatever rows it gets."""
     predicting = copy(estimator)
     predicting.__dict__.update(
-        _raw_predict=lambda X: raw, classes_=coding.classes, forest_=SimpleNamespace(coding=coding)
+        _raw_predict=lambda X, init_score: raw,
+        classes_=coding.classes,
+        forest_=SimpleNamespace(coding=coding),
     )
     return predicting
 
@@ -246,9 +347,20 @@ MANY_ROWS = 10_000  # early_stopping="auto" stops early where there are more
 SCORED_ROWS = 10_000  # of training rows at most, by a scorer
 
 
-def stops_early(early_stopping: Any, n_rows: int) -> bool:
+def stops_early(estimator: Any, n_rows: int) -> bool:
     """Whether a fit of n_rows rows watches its scores, if no validation rows were passed."""
-    return n_rows > MANY_ROWS if early_stopping == "auto" else bool(early_stopping)
+    if estimator.early_stopping != "auto":
+        return bool(estimator.early_stopping)
+    return n_rows > MANY_ROWS and not (callable(estimator.loss) and estimator.scoring == "loss")
+
+
+def refuse_unknown_loss(estimator: Any, stops: bool) -> None:
+    """Raise a ValueError if early stopping would judge by a loss that only has derivatives."""
+    if stops and callable(estimator.loss) and estimator.scoring == "loss":
+        raise ValueError(
+            "a function as loss says no loss of a row, by which early stopping could judge: pass "
+            "scoring, such as 'neg_mean_squared_error', or early_stopping=False"
+        )
 
 
 def refuse_refit(estimator: Any, X_val: Any) -> None:

@@ -93,7 +93,8 @@ REFUSALS = [
     Refusal("blocks", "",
         "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
         "ones only: pass no blocks", "survival"),
-    Refusal("outputs", "", "y should be a 1d array: boosting has one output", "boosting"),
+    Refusal("outputs of classes", "",
+        "y should be a 1d array: boosting of classes has one output", "boosting"),
     Refusal("outputs", "",
         "y should be a 1d array, got an array of shape {shape} instead: AdaBoost has one output",
         "AdaBoost"),

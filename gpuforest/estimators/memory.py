@@ -19,7 +19,7 @@ from gpuforest.common import arguments, dtypes
 from gpuforest.core import bins, criteria, forest
 from gpuforest.core.rules import Rules, Sampling
 from gpuforest.core.target import TargetCoding
-from gpuforest.estimators.boosting_fit import most_leaves, stops_early, validation_rows
+from gpuforest.estimators.boosting_fit import loss_of, most_leaves, stops_early, validation_rows
 from gpuforest.estimators.settings import Settings, rules_of, sampling_of
 from gpuforest.estimators.task import Rows
 from gpuforest.growing import edges, memory
@@ -404,8 +404,8 @@ def table_of(X: Any, n_rows: int, max_bins: int, known: bins.Categories | None) 
 def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = False) -> BoostedFit:
     """The fit of a table like X, as far as parameters tell; `n_classes`: 0 for regression; `again`:
     `refit` grows from all rows."""
-    loss = losses.Loss.of(estimator.loss, getattr(estimator, "quantile", None), n_classes)
-    stops = not again and stops_early(estimator.early_stopping, X.shape[0])
+    loss = loss_of(estimator, n_classes)
+    stops = not again and stops_early(estimator, X.shape[0])
     held = 0
     if stops and estimator.validation_fraction is not None:
         held = min(validation_rows(X.shape[0], estimator.validation_fraction), X.shape[0] - 1)

@@ -18,7 +18,7 @@ from gpuforest.common import arguments, dtypes
 from gpuforest.core import criteria, nodes
 from gpuforest.estimators import documentation
 from gpuforest.explain.pruning import RULES
-from gpuforest.kernels.gradients.losses import NUMBERS
+from gpuforest.kernels.gradients.losses import LINKS, NUMBERS
 
 T = TypeVar("T", bound=type)
 
@@ -298,9 +298,16 @@ OF_ADABOOST = {
     for name in ("max_bins", "backend", "memory_limit")
     for default, allowed, text in [TABLE[name]]
 }  # fmt: skip
+A_FUNCTION = (
+    "A function of y, raw predictions and weights (or None) returns the gradient and the hessian "
+    "of each row, with its weight; None as hessian stands for the weights."
+)
 OF_BOOSTING = {
     "quantile": None,
-    "loss": ("log_loss", [StrOptions({"log_loss"})], "The loss that boosting minimises."),
+    "link": None,
+    "power": None,
+    "loss": ("log_loss", [StrOptions({"log_loss"}), callable],
+        f"The loss that boosting minimises. {A_FUNCTION}"),
     "learning_rate": (0.1, [Interval(Real, 0, None, closed="neither")],
         "A factor of the values of leaves (shrinkage); 1: no shrinkage."),
     "max_iter": (100, [at_least(1)], "The most rounds."),
@@ -332,6 +339,10 @@ OF_BOOSTING = {
         "Share of the rows that a round grows from, drawn without replacement (Friedman 2002)."),
     "min_hessian": (1e-3, [at_least(0, Real)],
         "The least sum of hessians on each side of a split."),
+    "multi_strategy": ("one_output_per_tree",
+        [StrOptions({"one_output_per_tree", "multi_output_tree"})],
+        'Whether each of several classes, outputs or quantiles has trees of its own. '
+        '"multi_output_tree": each round has one tree, whose leaves have a value for each.'),
     "refit": (False, ["boolean"],
         "After early stopping, grow the rounds up to the best validation score again, from all "
         "rows. Needs rows of X that are set aside, and no `warm_start`."),
@@ -350,11 +361,18 @@ OF_BOOSTING = {
         "The gain of the splits by each feature as a share of all gains."),
 }  # fmt: skip
 BOOSTING_OF_NUMBERS: Table = NO_CLASSES | {
-    "loss": ("squared_error", [StrOptions(set(NUMBERS))],
-        '"gamma" needs y > 0, "poisson" y >= 0; both predict exp(raw prediction).'),
-    "quantile": (None, [UNIT, None],
-        'The quantile of the loss "quantile". For "huber", the quantile of the absolute residuals '
-        "beyond which a row is an outlier (None: 0.9)."),
+    "loss": ("squared_error", [StrOptions(set(NUMBERS)), callable],
+        '"gamma" needs y > 0, "poisson" and "tweedie" y >= 0: they predict exp(raw prediction). '
+        f'"cross_entropy" needs 0 <= y <= 1, and predicts probabilities. {A_FUNCTION}'),
+    "quantile": (None, [UNIT, "array-like", None],
+        'The quantile of the loss "quantile", or several that ascend: each has trees of its own, '
+        'and predictions are sorted. For "huber", the quantile of the absolute residuals beyond '
+        "which a row is an outlier (None: 0.9).", "float, array-like of float or None"),
+    "link": ("identity", [StrOptions(set(LINKS))],
+        "How raw predictions become predictions, where `loss` is a function: as they are, by the "
+        "exponential, or by the logistic function."),
+    "power": (1.5, [Interval(Real, 1, 2, closed="neither")],
+        'For "tweedie": the variance of y is proportional to its mean to this power.'),
 }  # fmt: skip
 OF_BORUTA = {
     "estimator": (REQUIRED, [HasMethods(["fit", "predict"])],
@@ -423,12 +441,12 @@ estimators_ estimator_weights_ estimator_errors_ estimator_ {EXPLAINED} n_estima
 BAGGING = f"""estimator n_estimators * max_samples max_features bootstrap bootstrap_features voting
 oob_score oob_tol max_estimators warm_start n_jobs random_state verbose
 estimators_features_ {OF_TREES} {EXPLAINED} {OUT_OF_BAG} max_features_"""
-BOOSTING = f"""loss * quantile learning_rate max_iter max_leaf_nodes max_depth min_samples_leaf
-l2_regularization max_features max_bins categorical_features monotonic_cst interaction_cst
-warm_start early_stopping scoring validation_fraction n_iter_no_change tol verbose random_state
-class_weight subsample min_hessian refit categorical_split backend n_jobs memory_limit classes_
-do_early_stopping_ n_iter_ n_trees_per_iteration_ train_score_ validation_score_ is_categorical_
-{EXPLAINED} {OF_DATA} seed_ backend_"""
+BOOSTING = f"""loss * quantile link power learning_rate max_iter max_leaf_nodes max_depth
+min_samples_leaf l2_regularization max_features max_bins categorical_features monotonic_cst
+interaction_cst warm_start early_stopping scoring validation_fraction n_iter_no_change tol
+verbose random_state class_weight subsample min_hessian refit multi_strategy categorical_split
+backend n_jobs memory_limit classes_ do_early_stopping_ n_iter_ n_trees_per_iteration_
+train_score_ validation_score_ is_categorical_ {EXPLAINED} {OF_DATA} seed_ backend_"""
 BORUTA = f"""estimator * importance alpha max_iter random_state support_ support_weak_ ranking_
 n_features_ n_iter_ importance_history_ shadow_max_ {OF_DATA}"""
 

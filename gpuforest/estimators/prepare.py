@@ -16,7 +16,6 @@ from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import On, Rows, n_outputs
 from gpuforest.growing import isolation, rounds, targets
 from gpuforest.growing.edges import bin_matrix, most_bins
-from gpuforest.kernels.gradients.losses import Loss
 from gpuforest.splits import kinds
 
 
@@ -42,6 +41,7 @@ def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
     words = {"criterion": params.get("criterion")}
     if "outputs" in uses:
         words["shape"] = (rows.n_rows, n_outputs(rows.target))
+        uses |= {"outputs of classes"} if rows.target.classes is not None else set()
     capabilities.refuse(estimator._family, uses, **words)
 
 
@@ -117,31 +117,36 @@ def prepare_rounds(
     """What rounds grow from; `given_val`: rows that judge; None: early stopping sets some aside."""
     with progress.stage("checking"):
         draws_groups = given.groups is not None and estimator.subsample < 1
-        backend = registry.for_boosting(backend, draws_groups)
+        on_host = boosting_fit.needs_host(estimator, given.y)
+        backend = registry.for_boosting(backend, draws_groups, on_host)
         rows = boosting_fit.checked(estimator, read(estimator, given, backend), given.y, backend)
         refuse(estimator, vars(estimator), rows)
         rows = replace(rows, weight=boosting_fit.weigh(estimator, rows))
+        rows = boosting_fit.exposed(estimator, rows, given.exposure)
+        n_classes = 0 if rows.classes is None else len(rows.classes)
+        loss = boosting_fit.loss_of(estimator, n_classes, n_outputs(rows.target))
+        rows = boosting_fit.with_offset(rows, given.init_score, loss)
         train, held = rows, None
         if rows.weight is not None and not rows.weight.all():
             train = rows.take(np.flatnonzero(rows.weight), backend)
-        n_classes = 0 if rows.classes is None else len(rows.classes)
-        loss = Loss.of(estimator.loss, estimator.quantile, n_classes)
         loss.check(train.y)
         rounds.refuse_overflow(train.y, train.weight)
         signs = boosting_fit.signs_of(estimator, loss)
         validation.refuse_signs(signs, rows.categories, rows.names)
         interacting = boosting_fit.interacting(estimator, rows.X.shape[1])
-        stops = boosting_fit.stops_early(estimator.early_stopping, len(train.y))
+        stops = boosting_fit.stops_early(estimator, len(train.y))
         if given_val is None and stops and estimator.validation_fraction is not None:
             parts = boosting_fit.rows_aside(train, estimator.validation_fraction, loss, seed)
             train, held = (train.take(part, backend) for part in parts)
         train = train.with_statistics(estimator.categorical_split, train.integers, seed)
         boosting_fit.refuse_many_categories(estimator, train.categories)
         if given_val is not None:
-            stops, held = True, boosting_fit.read_held(estimator, given_val, train, backend)
+            stops, held = True, boosting_fit.read_held(estimator, given_val, train, loss, backend)
             loss.check(held.y)
         elif held is not None and train.statistics:
             held = replace(held, X=target_statistics.with_numbers(held.X, train.statistics))
+        boosting_fit.refuse_unknown_loss(estimator, stops)
+        loss = loss.begun(train.y, train.weight)
         backend, n_bytes = memory.boosting_fitted_to_memory(
             estimator, rows, loss, train, held, stops, backend
         )
@@ -156,6 +161,7 @@ def prepare_rounds(
     boosting = booster.Boosting(
         matrix=matrix, y=np.ascontiguousarray(train.y, np.float64), weight=train.weight,
         loss=loss, signs=signs, groups=interacting, row_groups=groups, memory=n_bytes, seed=seed,
+        is_vector=estimator.multi_strategy == "multi_output_tree" and loss.n_raw > 1,
         **boosting_fit.rules_of(estimator, stops),
     )  # fmt: skip
     return boosting_fit.BoostingPlan(boosting, backend, train, held, stops)

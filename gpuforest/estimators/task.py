@@ -37,6 +37,7 @@ class Rows:
     groups, blocks : i32[N], the numbers of the rows' groups and of their blocks of time, or None
     statistics : of the features whose values have become target statistics
     target : before it was encoded; None: not checked yet
+    offset : f64[N, K], raw predictions before the first round of boosting, or None
     """
 
     X: Any
@@ -47,6 +48,7 @@ class Rows:
     blocks: np.ndarray | None
     statistics: bins.Statistics
     target: Any = None
+    offset: np.ndarray | None = None
 
     @property
     def n_rows(self) -> int:
@@ -65,8 +67,9 @@ class Rows:
 
     @cached_property
     def y(self) -> np.ndarray:
-        """The target of one output on the host: numbers f64[N], or class codes i64[N]."""
-        return host_target(self.target)[:, 0]
+        """The target on the host: numbers f64[N] or f64[N, 2], or class codes i64[N]."""
+        y = host_target(self.target)
+        return y[:, 0] if y.shape[1] == 1 else y
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -77,7 +80,7 @@ class Rows:
     def take(self, rows: np.ndarray, backend: Backend) -> Self:
         """Rows of these numbers; X may lie on the backend's device."""
         is_binned = isinstance(self.X, binned.BinnedData)
-        names, target = ("weight", "groups", "blocks"), self.target
+        names, target = ("weight", "groups", "blocks", "offset"), self.target
         taken = {n: a[rows] for n in names if (a := getattr(self, n)) is not None}
         if target is not None:
             y = self.y[rows]

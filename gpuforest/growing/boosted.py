@@ -22,12 +22,14 @@ NO_UNITS = np.zeros((0, 2))
 @dataclass(frozen=True, eq=False)
 class BoostedCoding(TargetCoding):
     """Turns sums and leaves of boosted trees back into predictions. Channels of a leaf: its number
-    of rows, integer sums of gradients and of hessians."""
+    of rows, integer sums of gradients and of hessians; of a tree for all outputs K of each."""
 
     loss: Loss = field(default_factory=lambda: Loss("squared_error", 0))
     baseline: np.ndarray = field(default_factory=lambda: np.zeros(1))  # f64[K], before all trees
     units: np.ndarray = field(default_factory=lambda: NO_UNITS)  # f64[T, 2], of trees' integers
     l2: float = 0.0  # added to the sum of hessians
+    has_offset: bool = False  # the model was fitted with init_score, which predictions need
+    is_vector: bool = False  # a round has one tree, whose leaves add to all raw predictions
 
     @property
     def is_classes(self) -> bool:
@@ -36,7 +38,12 @@ class BoostedCoding(TargetCoding):
 
     @property
     def n_channels(self) -> int:
-        return 3
+        return 1 + 2 * (self.n_values if self.is_vector else 1)
+
+    @property
+    def round_trees(self) -> int:
+        """The trees of a round."""
+        return 1 if self.is_vector else self.n_values
 
     @property
     def n_values(self) -> int:
@@ -44,13 +51,18 @@ class BoostedCoding(TargetCoding):
         return len(self.baseline)
 
     def scores(self, sums: np.ndarray, tree: np.ndarray, unit: float = 1.0) -> np.ndarray:
-        """Scores G^2 / (H + l2) f64[n] of channel sums i64[n, 3]; inf beyond float64.
+        """Scores G^2 / (H + l2) f64[n] of channel sums i64[n, n_channels], added up over outputs;
+        inf beyond float64.
 
         unit : a power of two, of G"""
-        g, h = (sums[:, 1 + i] * self.units[tree, i] for i in (0, 1))
+        outputs = sums.shape[1] // 2
+        g, h = (
+            sums[:, 1 + i * outputs : 1 + (i + 1) * outputs] * self.units[tree, i, None]
+            for i in (0, 1)
+        )
         g, bottom = g / unit, h + self.l2
         with np.errstate(over="ignore"):
-            return np.asarray(g * g / np.where(bottom > 0, bottom, 1.0))
+            return np.asarray((g * g / np.where(bottom > 0, bottom, 1.0)).sum(axis=1))
 
     def check(self, n_trees: int) -> None:
         """Raise ModelFormatError unless a forest of n_trees trees can have this coding."""
@@ -59,13 +71,13 @@ class BoostedCoding(TargetCoding):
         need(np.isfinite(baseline).all(), "a baseline that is no finite number")
         need(units.dtype == np.float64 and units.shape == (n_trees, 2), "units that do not fit")
         need((np.isfinite(units) & (units > 0)).all(), "a unit that is no positive number")
-        need(n_trees % self.loss.n_raw == 0, "a round that is not whole")
+        need(n_trees % self.round_trees == 0, "a round that is not whole")
         need(type(self.l2) is float and 0 <= self.l2 < np.inf, "l2 out of range")
 
 
 def forest_of(rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed: int) -> Forest:
     """The forest of some rounds, one or more; `coding` need not have their units."""
-    K, trees = coding.n_values, [tree for r in rounds for tree in r.trees]
+    K, trees = coding.round_trees, [tree for r in rounds for tree in r.trees]
     sizes, n_leaves = (np.array([len(t[part]) for t in trees]) for part in (0, 2))
     nodes = np.concatenate([t.nodes for t in trees])
     # leaves are numbered in the order of the nodes
@@ -73,14 +85,20 @@ def forest_of(rounds: list[Round], edges: BinEdges, coding: BoostedCoding, seed:
     rows = leaf_rows(nodes[at_leaf]) + np.repeat(np.cumsum(n_leaves) - n_leaves, n_leaves)
     nodes[at_leaf] = LEAF_WORD + np.arange(len(rows), dtype=np.uint64)
     leaves = np.concatenate([t.leaves for t in trees])[rows]
-    values = np.zeros((len(rows), K))
-    column = np.repeat(np.tile(np.arange(K), len(rounds)), n_leaves)
-    values[np.arange(len(rows)), column] = leaves["added"]
+    sums = np.stack([leaves[name] for name in "ngh"], axis=1)
+    if coding.is_vector:
+        of_outputs = np.concatenate([r.sums for r in rounds if r.sums is not None])[rows]
+        sums = np.concatenate([sums[:, :1], of_outputs[:, :, 0], of_outputs[:, :, 1]], axis=1)
+        values = np.concatenate([r.added for r in rounds if r.added is not None])[rows]
+    else:
+        values = np.zeros((len(rows), K))
+        column = np.repeat(np.tile(np.arange(K), len(rounds)), n_leaves)
+        values[np.arange(len(rows)), column] = leaves["added"]
     units = np.repeat(np.array([r.units for r in rounds]), K, axis=0)
     return Forest(
         nodes=nodes,
         tree_offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        leaf_sums=np.stack([leaves[name] for name in "ngh"], axis=1),
+        leaf_sums=sums,
         edges=edges,
         coding=replace(coding, units=units),
         seed=seed,

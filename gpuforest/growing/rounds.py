@@ -53,8 +53,8 @@ def warn_of_lost_precision(b: Boosting, baseline: np.ndarray) -> None:
     """Warn if rounding gradients will make a fit worse; baseline : f64[K]. Outliers need no
     warning: with the squared error they decide the splits long before gradients are rounded. Units
     a thousand times coarser gave fits as good as exact gradients."""
-    if (b.y == b.y[0]).all():
-        return  # nothing to learn
+    if b.loss.on_host or (b.y == b.y[0]).all():
+        return  # functions of users may need all rows; or nothing to learn
     sample = slice(None, None, -(-b.n_rows // LOOK_ROWS))
     y, weight = b.y[sample], None if b.weight is None else b.weight[sample]
     raw = np.repeat(baseline[:, None], len(y), axis=1)

@@ -25,7 +25,8 @@ from gpuforest.kernels.gradients.losses import (
 rng = np.random.default_rng(0)
 N = 300
 CASES = [
-    *((name, 0, np.abs(rng.normal(2, 1, N)) + 0.1) for name in NUMBERS),
+    *((name, 0, np.abs(rng.normal(2, 1, N)) + 0.1) for name in NUMBERS[:-1]),
+    ("cross_entropy", 0, rng.random(N)),
     ("log_loss", 2, rng.integers(0, 2, N).astype(float)),
     ("log_loss", 5, rng.integers(0, 5, N).astype(float)),
 ]

@@ -95,7 +95,7 @@ REGISTERS = {
     "set_steps": (32, 32),  # a quotient of doubles
     "sum_in_leaves": (64, 40),  # powers of two of several rows at once
     "sum_losses": (64, 32),  # the same
-    "sum_residual_bits": (40, 40),  # two series of an exponential
+    "sum_residual_bits": (48, 48),  # three series of an exponential
     "sum_spans": (56, 40),  # quotients of 64 bits
     "sums_before": (48, 32),  # as these
     "take_slots": (64, 64),  # addresses of sixteen arrays

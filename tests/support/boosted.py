@@ -19,7 +19,10 @@ from gpuforest.kernels.boosted_tree.records import Scales, TreeRules
 from gpuforest.kernels.gradients.losses import Loss
 
 UNLIMITED = 10**9
-NUMBERS = ["squared_error", "absolute_error", "quantile", "huber", "poisson", "gamma"]
+NUMBERS = [
+    "squared_error", "absolute_error", "quantile", "huber", "poisson", "gamma", "tweedie",
+    "cross_entropy",
+]  # fmt: skip
 LOSSES = [*NUMBERS, "binary", "3 classes", "12 classes"]
 
 
@@ -91,6 +94,11 @@ def target_of(rng: np.random.Generator, name: str, signal: np.ndarray) -> tuple[
             y[0] += 1.0  # not all are zero
         if name == "gamma":
             y = np.abs(y) + 0.01
+        if name == "tweedie":
+            y = np.maximum(y, 0.0)
+            y[0] += 1.0
+        if name == "cross_entropy":
+            y = np.clip(y, 0.0, 1.0)
         return y, Loss.of(name, 0.3 if name == "quantile" else None, 0)
     n = 2 if name == "binary" else int(name.split()[0])
     y = (signal * 7 + rng.integers(0, 3, len(signal))).astype(int) % n

@@ -27,6 +27,7 @@ STEPS = BEGUN, PLANNED, SEARCHED, DIVIDED, MOVED, DONE = range(6)  # `state.step
 SEARCH, DIVIDE, MOVE = range(3)  # works that threads share
 TICKET, FINISHED = 0, 16  # elements of `shared` i64[32], in cache lines of their own
 MASK = 2**16 - 1
+JOINED = 256  # rows whose sums over outputs are computed at once
 PATIENCE = 2**13  # looks at the ticket, of 20 to 100 ns each
 MOST_STEP = records.MOST_STEP
 
@@ -372,6 +373,43 @@ def grow_tree(
             continue
         work_on(work, parts, data, rules, table, rows, shared)
     state.step = step
+
+
+@kernel
+def join(
+    stats: types.I64s3, factors: types.I64s2, n_bits: types.I64, begin: types.I64, end: types.I64,
+    joint: types.I64s2,
+):  # fmt: skip
+    """As vector.py's, of the rows begin .. end - 1, in blocks that stay in L1."""
+    R, K = factors.shape
+    for first in range(begin, end, JOINED):
+        last = min(first + JOINED, end)
+        joint[first:last] = 0
+        for k in range(K):
+            for j in range(R):
+                factor = factors[j, k]
+                if factor != 0:
+                    for i in range(first, last):
+                        joint[U(i), U(j)] += factor * stats[U(k), U(i), 0]
+            for i in range(first, last):
+                joint[U(i), U(R)] += stats[U(k), U(i), 1] >> n_bits
+        for i in range(first, last):
+            joint[U(i), U(R)] = (joint[U(i), U(R)] << n_bits) + 1
+
+
+@kernel
+def leaf_sums(
+    stats: types.I64s2, rows: types.I32s, leaves: records.Leaves, n_bits: types.I64,
+    sums: types.I64s2,
+):  # fmt: skip
+    """Add the gradients and hessians of one output to sums i64[L, 2] of leaves."""
+    for number in range(len(leaves)):
+        leaf, g, h = leaves[number], np.int64(0), np.int64(0)
+        for i in range(leaf.begin, leaf.end):
+            r = U(rows[U(i)])
+            g += stats[r, 0]
+            h += stats[r, 1] >> n_bits
+        sums[number, 0], sums[number, 1] = g, h
 
 
 @kernel

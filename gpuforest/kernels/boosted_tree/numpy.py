@@ -12,6 +12,9 @@ bounds of monotonic constraints, and scores -G v. The gain of a split is
 Candidates come in this order, and the first of the highest gain wins: features ascending; of a
 numeric one the cuts ascending with missing values right, then with them left; of a categorical one
 the sets of the first 1, 2, ... categories in the order of G / (H + 10), then of the last.
+
+A tree for several outputs has several sums of gradients, see vector.py. Its sides score the sum of
+their scores, and its sets follow the order of each sum of gradients in turn.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import array_api_compat.numpy as xp
 import numpy as np
@@ -33,7 +37,7 @@ from gpuforest.kernels.sets.order import packed
 from gpuforest.kernels.shared.numpy import goes_left
 from gpuforest.kernels.shared.records import Split
 
-Sums = tuple[int, int, int]  # of gradients and hessians, and the number of rows
+Sums = tuple[Any, int, int]  # of gradients (a tuple) and of hessians, and the number of rows
 Candidate = tuple[NodeSplit, np.ndarray]  # with the codes of a category that go left
 NO_CODES = np.zeros(0, bool)
 NO_SPLIT = NodeSplit(0.0, 0, 0, 0, 0, 0, -1)
@@ -86,22 +90,25 @@ def grow_tree(
 
 def unpacked(words: np.ndarray, rules: TreeRules) -> Sums:
     """The three sums in the words of sums."""
-    first, last = int(words[0]), int(words[-1])
+    last = int(words[-1])
     n = last & ((1 << rules.n_bits) - 1)
     whole = last >> rules.n_bits
-    return (whole, n, n) if len(words) == 1 else (first, whole, n)
+    return ((whole,), n, n) if len(words) == 1 else ((*map(int, words[:-1]),), whole, n)
 
 
-def value_of(sums: Sums, rules: TreeRules, low: float, high: float) -> float:
-    """What a node with these sums predicts; nothing, if all hessians were rounded to zero."""
+def value_of(sums: Sums, rules: TreeRules, low: float, high: float, j: int = 0) -> float:
+    """What a node with these sums predicts, by sum j of gradients; nothing, if all hessians were
+    rounded to zero."""
     bottom: float = sums[1] * rules.scale.sum_h + rules.l2
-    value: float = -(sums[0] * rules.scale.sum_g) / bottom if bottom > 0.0 else 0.0
+    value: float = -(sums[0][j] * rules.scale.sum_g) / bottom if bottom > 0.0 else 0.0
     return min(max(value, low), high)
 
 
 def score_of(sums: Sums, rules: TreeRules, low: float, high: float) -> float:
-    g: float = sums[0] * rules.scale.sum_g
-    return -g * value_of(sums, rules, low, high)
+    score = 0.0
+    for j, g in enumerate(sums[0]):
+        score += -(g * rules.scale.sum_g) * value_of(sums, rules, low, high, j)
+    return score
 
 
 def may_split(node: Node, rules: TreeRules) -> bool:
@@ -139,7 +146,8 @@ def find_split(matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, node: 
 
 
 def plus(a: Sums, b: Sums, sign: int = 1) -> Sums:
-    return a[0] + sign * b[0], a[1] + sign * b[1], a[2] + sign * b[2]
+    g = tuple(own + sign * other for own, other in zip(a[0], b[0], strict=True))
+    return g, a[1] + sign * b[1], a[2] + sign * b[2]
 
 
 def gain_of(left: Sums, node: Node, rules: TreeRules, sign: int) -> float:
@@ -155,13 +163,18 @@ def gain_of(left: Sums, node: Node, rules: TreeRules, sign: int) -> float:
     return both - score_of(node.sums, rules, *bounds)
 
 
+def nothing(node: Node) -> Sums:
+    """The sums of no rows."""
+    return (0,) * len(node.sums[0]), 0, 0
+
+
 def cuts(
     bins: list[Sums], f: int, n_bins: int, node: Node, rules: TreeRules
 ) -> Iterator[Candidate]:
     """All splits by a numeric feature."""
     missing = bins[-1]
     for missing_left in range(2 if missing[2] else 1):
-        left = missing if missing_left else (0, 0, 0)
+        left = missing if missing_left else nothing(node)
         # the last cut divides missing values from all others
         for b in range(n_bins if missing[2] and not missing_left else n_bins - 1):
             left = plus(left, bins[b])
@@ -177,10 +190,13 @@ def sets(
     missing = len(bins) - 1
     used = [c for c in (*range(n_bins), missing) if bins[c][2] >= records.CATEGORY_ROWS]
     g, h = rules.scale.sum_g, rules.scale.sum_h
-    ratio = {c: (bins[c][0] * g) / (bins[c][1] * h + records.CATEGORY_ROWS) for c in used}
-    used.sort(key=lambda c: (ratio[c], c))
-    for order in (used, used[::-1]):
-        left = (0, 0, 0)
+    orders = []
+    for j in range(len(node.sums[0])):
+        ratio = {c: (bins[c][0][j] * g) / (bins[c][1] * h + records.CATEGORY_ROWS) for c in used}
+        ascending = sorted(used, key=lambda c: (ratio[c], c))
+        orders += [ascending, ascending[::-1]]
+    for order in orders:
+        left = nothing(node)
         for i in range((len(used) + 1) // 2 if len(used) > 1 else 0):
             left = plus(left, bins[order[i]])
             gain = gain_of(left, node, rules, 0)
@@ -248,7 +264,9 @@ def in_order(root: Node, rules: TreeRules, rows: np.ndarray) -> GrownTree:
 def in_records(leaves: list[Node], rules: TreeRules) -> np.ndarray:
     """The leaves as `Leaf` [L]."""
     out = np.zeros(len(leaves), dtype_of(records.Leaf))
-    out["g"], out["h"], out["n"] = np.transpose([leaf.sums for leaf in leaves])
+    out["g"], out["h"], out["n"] = np.transpose(
+        [(leaf.sums[0][0], *leaf.sums[1:]) for leaf in leaves]
+    )
     n_rows, n_others = np.transpose([(len(leaf.rows), len(leaf.others)) for leaf in leaves])
     out["end"], out["other_end"] = n_rows.cumsum(), rules.n_drawn + n_others.cumsum()
     out["begin"] = out["end"] - n_rows

@@ -84,7 +84,7 @@ class LossOf(NamedTuple):
     y : f64[N], numbers or class codes
     weight : f64[N], or None: all are one
     raw : f64[K, N], raw predictions
-    number, quantile : see `Loss` in kernels/gradients/losses.py
+    number, parameter : see `Loss` in kernels/gradients/losses.py
     delta : f64[1], the largest residual that is not clipped, or None"""
 
     y: types.F64s
@@ -93,7 +93,7 @@ class LossOf(NamedTuple):
     N: I64
     K: I64
     number: I64
-    quantile: F64
+    parameter: F64
     delta: Annotated[Any, Type("float64", 1, may_be_none=True)]
 
 

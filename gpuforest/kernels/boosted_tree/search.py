@@ -24,13 +24,15 @@ ONE = U(1)
 class Histogram(NamedTuple):
     """A node's sums by the codes of one feature, and what its splits are compared with.
 
-    cells : i64[cells * words], running sums for a numeric feature
+    cells : i64[cells * words], running sums for a numeric feature (is_running)
     n_bins : bins without the missing one, which is the last cell
-    words, bits : words of a cell, and bits of the last one that count rows
+    words, bits : words of a cell, and bits of the last one that count rows; more than two words
+        begin with several sums of gradients
     g, h, n, low, high, score : the node's sums, bounds of its value, its score
     scale_g, scale_h, l2, min_hessian : see `Scales` and `TreeRules`"""
 
     cells: Any
+    is_running: Any
     n_bins: Any
     words: Any
     bits: Any
@@ -54,9 +56,23 @@ def put_in_order(stats, rows, first, n, words, ordered):
             r = U(rows[U(first + i)])
             ordered[U(2 * i)] = stats[r, 0]
             ordered[U(2 * i + 1)] = stats[r, 1]
+    elif words > 2:
+        for i in range(n):
+            r = U(rows[U(first + i)])
+            for w in range(words):
+                ordered[U(i * words + w)] = stats[r, w]
     else:
         for i in range(n):
             ordered[U(i)] = stats[U(rows[U(first + i)]), 0]
+
+
+@device
+def add_some(column, rows, first, n, words, ordered, cells):
+    """Add n rows of several sums of gradients to the histogram of one feature."""
+    for i in range(n):
+        at = np.int64(column[U(rows[U(first + i)])]) * words
+        for w in range(words):
+            cells[U(at + w)] += ordered[U(i * words + w)]
 
 
 @device
@@ -66,6 +82,8 @@ def add_one(column, rows, first, n, words, ordered, cells):
         for i in range(n):
             at = U(column[U(rows[U(first + i)])]) << ONE
             add_pair(cells, at, ordered, U(2 * i))
+    elif words > 2:
+        add_some(column, rows, first, n, words, ordered, cells)
     else:
         for i in range(n):
             cells[U(column[U(rows[U(first + i)])])] += ordered[U(i)]
@@ -79,6 +97,9 @@ def add_two(one, two, rows, first, n, words, ordered, cells, others):
             r = U(rows[U(first + i)])
             add_pair(cells, U(one[r]) << ONE, ordered, U(2 * i))
             add_pair(others, U(two[r]) << ONE, ordered, U(2 * i))
+    elif words > 2:
+        add_some(one, rows, first, n, words, ordered, cells)
+        add_some(two, rows, first, n, words, ordered, others)
     else:
         for i in range(n):
             r, g = U(rows[U(first + i)]), ordered[U(i)]
@@ -95,6 +116,9 @@ def add_up(cells, n_bins, words):
             g += cells[U(2 * b)]
             last += cells[U(2 * b + 1)]
             cells[U(2 * b)], cells[U(2 * b + 1)] = g, last
+    elif words > 2:
+        for i in range(words, n_bins * words):
+            cells[U(i)] += cells[U(i - words)]
     else:
         total = np.int64(0)
         for b in range(n_bins):
@@ -225,8 +249,8 @@ def sums_in(cells, b, words, bits):
     """The three sums of one bin."""
     last = cells[b * words + words - 1]
     n = last & ((np.int64(1) << bits) - 1)
-    if words == 2:
-        return cells[b * 2], last >> bits, n
+    if words > 1:
+        return cells[b * words], last >> bits, n
     return last >> bits, n, n
 
 
@@ -236,11 +260,64 @@ def sums_of(hist, b):
 
 
 @device
-def improve(hist, cells, n_cells, more, min_rows, sign, scores, split):
+def total_of(hist, j):
+    """The sum j of gradients of all rows of the node."""
+    words, last = hist.words, hist.n_bins * hist.words + j
+    total = hist.cells[last]
+    for b in range(hist.n_bins - 1 if hist.is_running else 0, hist.n_bins):
+        total += hist.cells[b * words + j]
+    return total
+
+
+@device
+def gains_of_several(hist, cells, first, last, missing_left, scores):
+    """Gains of the cuts first .. last - 1 to scores[0], of several sums of gradients: what both
+    sides score is added up, and what the node scores taken off."""
+    words, bits, left, right = hist.words, hist.bits, scores[0], scores[1]
+    h_more, node = np.int64(0), 0.0
+    if missing_left:
+        h_more = hist.cells[hist.n_bins * words + words - 1] >> bits
+    left[first:last] = 0.0
+    right[first:last] = 0.0
+    for j in range(words - 1):
+        total, more = total_of(hist, j), np.int64(0)
+        if missing_left:
+            more = hist.cells[hist.n_bins * words + j]
+        bottom, g_node = (
+            np.float64(hist.h) * hist.scale_h + hist.l2,
+            np.float64(total) * hist.scale_g,
+        )
+        value = -g_node / (bottom if bottom > 0.0 else 1.0) if bottom > 0.0 else 0.0
+        node += -g_node * min(max(value, hist.low), hist.high)
+        for b in range(first, last):
+            g, h = (
+                cells[U(b * words + j)] + more,
+                (cells[U(b * words + words - 1)] >> bits) + h_more,
+            )
+            g_left, h_left = np.float64(g) * hist.scale_g, np.float64(h) * hist.scale_h
+            g_right = np.float64(total - g) * hist.scale_g
+            h_right = np.float64(hist.h - h) * hist.scale_h
+            of_left = min(max(-g_left / (h_left + hist.l2), hist.low), hist.high)
+            of_right = min(max(-g_right / (h_right + hist.l2), hist.low), hist.high)
+            left[U(b)] += -g_left * of_left
+            right[U(b)] += -g_right * of_right
+    for b in range(first, last):
+        h = (cells[U(b * words + words - 1)] >> bits) + h_more
+        h_left, h_right = np.float64(h) * hist.scale_h, np.float64(hist.h - h) * hist.scale_h
+        enough = (h_left >= hist.min_hessian) & (h_right >= hist.min_hessian)
+        left[U(b)] = (left[U(b)] + right[U(b)]) - node if enough else 0.0
+
+
+@device
+def improve(hist, cells, n_cells, missing_left, min_rows, sign, both, split):
     """Whether a cut of running sums has a higher gain than `split`, which then has its sums.
 
-    more : sums that go left at every cut"""
-    words, bits, (g, h, n) = hist.words, hist.bits, more
+    missing_left : whether missing values go left at every cut
+    both : f64[2, n_cells], overwritten"""
+    words, bits, scores = hist.words, hist.bits, both[0]
+    g, h, n = np.int64(0), np.int64(0), np.int64(0)
+    if missing_left:
+        g, h, n = sums_of(hist, hist.n_bins)
     mask = (np.int64(1) << bits) - 1
     # cuts with enough rows on both sides
     first = first_with(cells, n_cells, words, mask, min_rows - n)
@@ -250,6 +327,8 @@ def improve(hist, cells, n_cells, more, min_rows, sign, scores, split):
             scores[U(b)] = gain_of(
                 cells[U(b * 2)] + g, (cells[U(b * 2 + 1)] >> bits) + h, hist, sign
             )
+    elif words > 2:
+        gains_of_several(hist, cells, first, last, missing_left, both)
     else:
         for b in range(first, last):
             cell = cells[U(b)]
@@ -266,10 +345,12 @@ def improve(hist, cells, n_cells, more, min_rows, sign, scores, split):
 @device
 def best_cut(rules, hist, f, scores, split):
     """The best split by a numeric feature."""
-    missing, none, sign = sums_of(hist, hist.n_bins), np.int64(0), np.float64(rules.signs[f])
-    for missing_left in range(2 if missing[2] > 0 else 1):
-        more = missing if missing_left else (none, none, none)
-        if improve(hist, hist.cells, hist.n_bins, more, rules.min_rows, sign, scores, split):
+    missing, sign = sums_of(hist, hist.n_bins), np.float64(rules.signs[f])
+    for side in range(2 if missing[2] > 0 else 1):
+        missing_left = side > 0
+        if improve(
+            hist, hist.cells, hist.n_bins, missing_left, rules.min_rows, sign, scores, split
+        ):
             heavier = missing[2] == 0 and 2 * split.n > hist.n
             split.feature, split.missing_left = f, missing_left | heavier
 
@@ -278,10 +359,19 @@ def best_cut(rules, hist, f, scores, split):
 def best_set(rules, hist, f, keys, order, sums, split, bitset):
     """Best split by a categorical feature; overwrites keys f64[2, B + 1], order i64[2, B + 1], and
     sums i64[B * words]."""
-    m, words, none = 0, hist.words, np.int64(0)
+    for j in range(max(1, hist.words - 1)):
+        best_set_by(rules, hist, f, j, keys, order, sums, split, bitset)
+
+
+@device
+def best_set_by(rules, hist, f, j, keys, order, sums, split, bitset):
+    """The same, among the sets in the order of sum j of gradients."""
+    m, words = 0, hist.words
     for code in range(hist.n_bins + 1):
         g, h, n = sums_of(hist, code)
         if n >= CATEGORY_ROWS:
+            if j > 0:
+                g = hist.cells[code * words + j]
             order[0, m] = code
             bottom = np.float64(h) * hist.scale_h + CATEGORY_ROWS
             keys[0, m] = np.float64(g) * hist.scale_g / bottom
@@ -297,8 +387,7 @@ def best_set(rules, hist, f, keys, order, sums, split, bitset):
         for i in range(half * words):
             sums[i] = hist.cells[order[0, i // words] * words + i % words]
         add_up(sums, half, words)
-        more = none, none, none
-        if not improve(hist, sums, half, more, rules.min_rows, 0.0, keys[0], split):
+        if not improve(hist, sums, half, False, rules.min_rows, 0.0, keys, split):
             continue
         side = write_set(m, split.bin, False, missing, missing, order[0], bitset)
         if sums_of(hist, missing)[2] == 0:
@@ -321,14 +410,15 @@ def best_among(data, rules, table, node, slot, first, last, part, which):
             continue
         begin, end = data.cells[f], data.cells[f + 1]
         hist = Histogram(
-            table.hist[slot, begin * words : end * words], end - begin - 1, words, rules.n_bits,
-            g, h, n, low, high, score, scale_g, scale_h, rules.l2, rules.min_hessian,
+            table.hist[slot, begin * words : end * words], rules.kinds[f] != CATEGORICAL,
+            end - begin - 1, words, rules.n_bits, g, h, n, low, high, score, scale_g, scale_h,
+            rules.l2, rules.min_hessian,
         )  # fmt: skip
         scores, order, sums = table.scores[part], table.order[part], table.ordered[part]
         if rules.kinds[f] == CATEGORICAL:
             best_set(rules, hist, f, scores, order, sums, split, table.split_sets[which, part])
         else:
-            best_cut(rules, hist, f, scores[0], split)
+            best_cut(rules, hist, f, scores, split)
 
 
 @device

@@ -11,6 +11,9 @@ quantile (q)      identity    (y - raw) (q - [y < raw])                      [y 
 huber             identity    squared up to delta, then linear               clipped raw - y
 poisson           log         exp(raw) - y raw                               exp(raw) - y
 gamma             log         raw + y exp(-raw)                              1 - y exp(-raw)
+tweedie (p)       log         exp((2-p) raw)/(2-p) - y exp((1-p) raw)/(1-p)  exp((2-p) raw) - y
+                                                                             exp((1-p) raw)
+cross_entropy     logit       ln(1 + exp(raw)) - y raw, 0 <= y <= 1          expit(raw) - y
 log_loss, K = 1   logit       ln(1 + exp(raw)) - y raw                       expit(raw) - y
 log_loss, K > 2   softmax     ln(sum_k exp(raw_k)) - raw_y                   softmax_k - [y = k]
 ================  ==========  =============================================  =====================
@@ -45,11 +48,14 @@ NUMBERS = {
     "huber": numpy.HUBER,
     "gamma": numpy.GAMMA,
     "poisson": numpy.COUNTS,
+    "tweedie": numpy.TWEEDIE,
+    "cross_entropy": numpy.CROSS_ENTROPY,
     "quantile": numpy.QUANTILE,
 }
-# of each loss: its predictions are classes, or exponentials of raw ones; all hessians are one;
-# gradients and hessians lie between -1 and 1; leaves' values follow from the sorted residuals of
-# their rows; residuals beyond a `delta` count as outliers
+LINKS = ("identity", "log", "logit")  # by which raw predictions become predictions
+# of each loss: its predictions are classes, or exponentials of raw ones, or probabilities; all
+# hessians are one; gradients and hessians lie between -1 and 1; leaves' values follow from the
+# sorted residuals of their rows; residuals beyond a `delta` count as outliers
 FACTS = {
     numpy.SQUARED: "constant",
     numpy.ABSOLUTE: "constant bounded order",
@@ -57,8 +63,10 @@ FACTS = {
     numpy.HUBER: "constant order delta",
     numpy.COUNTS: "log",
     numpy.GAMMA: "log",
-    numpy.BINARY: "classes bounded",
-    numpy.MULTICLASS: "classes bounded",
+    numpy.TWEEDIE: "log",
+    numpy.CROSS_ENTROPY: "logit bounded",
+    numpy.BINARY: "classes logit bounded",
+    numpy.MULTICLASS: "classes logit bounded",
 }
 OUTLIER_QUANTILE = 0.9  # of the absolute residuals: beyond it a row is an outlier
 MOST_VALUE_OF_CLASSES = 30.0
@@ -68,7 +76,7 @@ LEAST_SHARE = 1e-15  # of a class: its logarithm is finite
 
 def fact(word: str) -> Any:
     """A property that says whether a fact (see FACTS) holds for a loss."""
-    return property(lambda loss: word in FACTS[loss.number].split())
+    return property(lambda loss: word in loss.facts.split())
 
 
 @dataclass(frozen=True)
@@ -78,42 +86,68 @@ class Loss:
     name : the name that users pass
     number : its number in compiled kernels
     n_raw : K, raw predictions of a row: one for each of several classes, else 1
-    quantile : of the loss "quantile"; or of the absolute residuals for delta"""
+    quantile : of the loss "quantile"; or of the absolute residuals for delta
+    power : of the loss "tweedie": the variance of y is its mean to this power"""
 
     name: str
     number: int
     n_raw: int = 1
     quantile: float = 0.5
+    power: float = 1.5
     is_classes: ClassVar[bool] = fact("classes")
+    has_value: ClassVar[bool] = True  # whether a row's loss is known, not only its derivatives
     is_log: ClassVar[bool] = fact("log")
+    is_logit: ClassVar[bool] = fact("logit")
     constant_hessian: ClassVar[bool] = fact("constant")
     is_bounded: ClassVar[bool] = fact("bounded")
     by_order: ClassVar[bool] = fact("order")
     has_delta: ClassVar[bool] = fact("delta")
 
     @classmethod
-    def of(cls, name: str, quantile: float | None, n_classes: int) -> Loss:
+    def of(cls, name: str, quantile: float | None, n_classes: int, power: float = 1.5) -> Loss:
         """The loss of this name; n_classes : 0 for regression."""
         if name == "log_loss":
             several = n_classes > 2
             return cls(
                 name, numpy.MULTICLASS if several else numpy.BINARY, n_classes if several else 1
             )
-        loss = cls(name, NUMBERS[name])
+        loss = cls(name, NUMBERS[name], power=power)
         default = OUTLIER_QUANTILE if loss.has_delta else 0.5
         return replace(loss, quantile=default if quantile is None else float(quantile))
 
     @property
+    def facts(self) -> str:
+        return FACTS[self.number]
+
+    @property
+    def on_host(self) -> bool:
+        """True if Python computes the derivatives, see host_losses.py."""
+        return self.number == numpy.ON_HOST
+
+    def single(self, k: int) -> Loss:
+        """The loss of raw prediction k alone, where `by_order`."""
+        return self
+
+    def begun(self, y: np.ndarray, weight: np.ndarray | None) -> Loss:
+        """The loss with what it learns of the training rows; a ValueError if it is not defined."""
+        self.check(y)
+        return self
+
+    def for_model(self) -> Loss:
+        """The loss as a model keeps it, without training rows or functions."""
+        return self
+
+    @property
     def most_hessian(self) -> float:
         """The largest hessian of a row of weight one, if the loss is bounded."""
-        return 0.25 if self.is_classes else 1.0  # p (1 - p)
+        return 0.25 if self.is_logit else 1.0  # p (1 - p)
 
     @property
     def most_value(self) -> float:
         """The largest size of what a leaf adds, before the learning rate."""
         if self.is_log:
             return MOST_VALUE_OF_LOGS
-        return MOST_VALUE_OF_CLASSES if self.is_classes else float("inf")
+        return MOST_VALUE_OF_CLASSES if self.is_logit else float("inf")
 
     @property
     def share(self) -> float:
@@ -123,7 +157,8 @@ class Loss:
     def of_rows(self, y: Array, weight: Array, raw: Array, delta: Array) -> LossOf:
         """The loss as kernels take it, of rows with raw predictions f64[K, N]."""
         K, N = raw.shape
-        return LossOf(y, weight, raw, N, K, self.number, self.quantile, delta)
+        parameter = self.power if self.number == numpy.TWEEDIE else self.quantile
+        return LossOf(y, weight, raw, N, K, self.number, parameter, delta)
 
     def delta(self, rest: np.ndarray, weight: np.ndarray | None) -> float:
         """The size beyond which residuals f64[N] count as outliers, where `has_delta`."""
@@ -144,8 +179,10 @@ class Loss:
         """Raise ValueError if the loss is not defined for y f64[N]."""
         if self.number == numpy.GAMMA and not (y > 0).all():
             raise ValueError("loss='gamma' requires strictly positive y.")
-        if self.number == numpy.COUNTS and not ((y >= 0).all() and y.sum() > 0):
-            raise ValueError("loss='poisson' requires non-negative y and sum(y) > 0.")
+        if self.number in (numpy.COUNTS, numpy.TWEEDIE) and not ((y >= 0).all() and y.sum() > 0):
+            raise ValueError(f"loss={self.name!r} requires non-negative y and sum(y) > 0.")
+        if self.number == numpy.CROSS_ENTROPY and not ((y >= 0).all() and (y <= 1).all()):
+            raise ValueError("loss='cross_entropy' requires 0 <= y <= 1: probabilities, or shares.")
 
     def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """The constant raw prediction f64[K] of least loss.
@@ -164,6 +201,9 @@ class Loss:
             logs = elementary.log(shares)
             return np.asarray(logs - exact_sum(logs) / len(logs))
         mean = np.array([exact_mean(y, weight)])
+        if self.is_logit:
+            share = np.minimum(np.maximum(mean, LEAST_SHARE), 1 - LEAST_SHARE)
+            return np.asarray(elementary.log(share / (1 - share)))
         return elementary.log(mean) if self.is_log else mean
 
     @np.errstate(over="ignore")
@@ -176,12 +216,16 @@ class Loss:
                 total = total + elementary.exp(row - top)
             return np.asarray(elementary.log(total) + top - raw[y, np.arange(len(y))])
         first = raw[0]
-        if self.number == numpy.BINARY:
+        if self.is_logit:
             return np.asarray(elementary.log1p_exp(first) - y * first)
         if self.number == numpy.COUNTS:
             return np.asarray(elementary.exp(first) - y * first)
         if self.number == numpy.GAMMA:
             return np.asarray(first + y * elementary.exp(-first))
+        if self.number == numpy.TWEEDIE:
+            below, above = 1.0 - self.power, 2.0 - self.power
+            high, low = elementary.exp(above * first), y * elementary.exp(below * first)
+            return np.asarray(high / above - low / below)
         rest = y - first
         if self.number == numpy.ABSOLUTE:
             return np.asarray(np.abs(rest))
@@ -203,12 +247,19 @@ class Loss:
             second = elementary.expit(raw[:, 0])
             return np.stack([1.0 - second, second], axis=1)
         if self.number == numpy.MULTICLASS:
-            shares = elementary.exp(raw - raw.max(axis=1, keepdims=True))
-            total = np.zeros(len(raw))
-            for k in range(self.n_raw):
-                total = total + shares[:, k]
-            return np.asarray(shares / total[:, None])
+            return softmax(raw)
+        if self.is_logit:
+            return elementary.expit(raw[:, 0])
         return elementary.exp(raw[:, 0]) if self.is_log else raw[:, 0]
+
+
+def softmax(raw: np.ndarray) -> np.ndarray:
+    """Probabilities f64[N, K] of raw predictions."""
+    shares = elementary.exp(raw - raw.max(axis=1, keepdims=True))
+    total = np.zeros(len(raw))
+    for share in shares.T:  # one class after another: a fixed order
+        total = total + share
+    return np.asarray(shares / total[:, None])
 
 
 def fixed_point(values: np.ndarray) -> tuple[float, int]:

@@ -45,7 +45,7 @@ def one_class(loss, first, n, g, h):
     elif number == reference.QUANTILE:
         for i in range(n):
             below = y[first + i] >= raw[0, first + i]
-            g[i] = -loss.quantile if below else 1.0 - loss.quantile
+            g[i] = -loss.parameter if below else 1.0 - loss.parameter
     elif number == reference.HUBER:
         delta = loss.delta[0]
         for i in range(n):
@@ -58,10 +58,17 @@ def one_class(loss, first, n, g, h):
         for i in range(n):
             h[i] = y[first + i] * exp_of(-raw[0, first + i])
             g[i] = 1.0 - h[i]
+    elif number == reference.TWEEDIE:
+        below, above = 1.0 - loss.parameter, 2.0 - loss.parameter
+        for i in range(n):
+            high = exp_of(above * raw[0, first + i])
+            low = y[first + i] * exp_of(below * raw[0, first + i])
+            g[i] = high - low
+            h[i] = above * high - below * low
     else:
         for i in range(n):
             p = 1.0 / (1.0 + exp_of(-raw[0, first + i]))
-            g[i] = p - np.float64(y[first + i] == 1.0)
+            g[i] = p - y[first + i]
             h[i] = p * (1.0 - p)
 
 
@@ -148,7 +155,7 @@ def residual_bits(
     finer = POWERS[RESIDUAL_BITS - rules.n_bits + 1022]  # `**` would call exp2 of the C library
     scale_g, scale_h = rules.scale[0].g, rules.scale[0].h
     y, raw, weight = scratch[4], scratch[5:6], scratch[6, : min(len(loss.weight), BLOCK)]
-    block = LossOf(y, weight, raw, BLOCK, 1, loss.number, loss.quantile, loss.delta)
+    block = LossOf(y, weight, raw, BLOCK, 1, loss.number, loss.parameter, loss.delta)
     for leaf in range(begin, end):
         g, h = np.int64(0), np.int64(0)
         for first in range(leaves[leaf].begin, leaves[leaf].end, BLOCK):

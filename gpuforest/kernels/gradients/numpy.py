@@ -19,6 +19,7 @@ their rows are so small that the rounded sum has few digits.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,21 +27,27 @@ from gpuforest.common.elementary import exp, expit
 from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 
 # the numbers of the losses, see losses.py; those after BINARY have several gradients a row
-SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, BINARY, MULTICLASS = range(8)
+(
+    SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, TWEEDIE, CROSS_ENTROPY, BINARY, MULTICLASS,
+) = range(10)  # fmt: skip
+ON_HOST = 10  # of losses whose derivatives Python computes, see host_losses.py
 
 MOST_GRADIENT = 1e307  # beyond it a fit diverges; sums of some stay finite
 RESIDUAL_BITS = 62  # of sums of what rounding leaves of gradients
 
 
-def derivatives(loss: LossOf) -> tuple[np.ndarray, np.ndarray]:
+def derivatives(loss: Any) -> tuple[np.ndarray, np.ndarray]:
     """Gradients and hessians f64[K, N]."""
+    if loss.number == ON_HOST:
+        found: tuple[np.ndarray, np.ndarray] = loss.derived
+        return found
     y, raw, number, one = loss.y, loss.raw, loss.number, np.ones_like(loss.raw)
     if number == SQUARED:
         g, h = raw - y, one
     elif number == ABSOLUTE:
         g, h = np.where(y > raw, -1.0, 1.0), one
     elif number == QUANTILE:
-        g, h = np.where(y >= raw, -loss.quantile, 1.0 - loss.quantile), one
+        g, h = np.where(y >= raw, -loss.parameter, 1.0 - loss.parameter), one
     elif number == HUBER:
         g, h = np.minimum(np.maximum(raw - y, -loss.delta), loss.delta), one
     elif number == COUNTS:
@@ -49,9 +56,13 @@ def derivatives(loss: LossOf) -> tuple[np.ndarray, np.ndarray]:
     elif number == GAMMA:
         h = y * exp(-raw)
         g = 1.0 - h
+    elif number == TWEEDIE:
+        below, above = 1.0 - loss.parameter, 2.0 - loss.parameter
+        low, high = y * exp(below * raw), exp(above * raw)
+        g, h = high - low, above * high - below * low
     else:
-        if number == BINARY:
-            p, hit = expit(raw), y == 1.0
+        if number <= BINARY:
+            p, hit = expit(raw), y
         else:
             p = exp(raw - raw.max(axis=0))
             total = np.zeros(raw.shape[1])
@@ -62,9 +73,15 @@ def derivatives(loss: LossOf) -> tuple[np.ndarray, np.ndarray]:
     return (g, h) if loss.weight is None else (g * loss.weight, h * loss.weight)
 
 
-def largest(loss: LossOf) -> tuple[float, float]:
+def largest(loss: Any) -> tuple[float, float]:
     """The largest size of a gradient, and of a hessian."""
-    g, h = (float(np.abs(a).max(initial=0.0)) for a in derivatives(loss))
+    g, h = loss.largest if loss.number == ON_HOST else sizes(derivatives(loss))
+    return g, h
+
+
+def sizes(found: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+    """The largest size of each of two arrays."""
+    g, h = (float(np.abs(a).max(initial=0.0)) for a in found)
     return g, h
 
 
