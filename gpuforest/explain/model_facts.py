@@ -154,8 +154,8 @@ def tree_leaves(forest: Forest) -> np.ndarray:
 def rounds_facts(estimator: Any) -> dict[str, Any]:
     """Facts about a fitted boosted model, for JSON."""
     forest, coding = estimator.forest_, estimator.forest_.coding
-    K, rounds = coding.n_values, estimator.n_iter_
-    names = coding.classes.tolist() if K > 1 else [None]
+    K, rounds = coding.round_trees, estimator.n_iter_
+    names = [None] * K if K == 1 or coding.classes is None else coding.classes.tolist()
     shapes = zip(tree_depths(forest).tolist(), tree_leaves(forest).tolist(), strict=True)
     trees = [
         {"round": t // K + 1, "class": names[t % K], "depth": depth, "leaves": leaves}

@@ -7,6 +7,8 @@ backend; threads share rows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
@@ -154,7 +156,8 @@ def combined(forest: Forest, sums: np.ndarray) -> np.ndarray:
 def columns_of(forest: Forest) -> np.ndarray:
     """Range of the outputs of each tree, i64[T, 2], without the first class: minus the others."""
     t, K = np.arange(forest.n_trees), forest.coding.n_values
-    if forest.baseline is not None:  # boosted: a tree for each output in turn
+    coding: Any = forest.coding
+    if forest.baseline is not None and not coding.is_vector:  # a tree for each in turn
         return np.stack([t % K, t % K + 1], axis=1)
     return np.stack([0 * t + int(forest.coding.is_classes), 0 * t + K], axis=1)
 

@@ -31,7 +31,7 @@ from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 from gpuforest.growing.boosted import BoostedCoding
-from gpuforest.kernels.gradients import losses
+from gpuforest.kernels.gradients import host_losses, losses
 
 Header = dict[str, Any]
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
@@ -113,13 +113,27 @@ HEADER: dict[str, Any] = {
     },
     # "stops" says whether rounds end early. Where the scores are those of a function, which no
     # file holds, its name is there as well
-    "boosting?": {"loss": str, "quantile": float, "l2": float, "stops": bool, "scored_by?": str},
+    # A function as loss is not there either; its link is
+    "boosting?": {
+        "loss": str,
+        "quantile": float,
+        "l2": float,
+        "stops": bool,
+        "scored_by?": str,
+        "power?": float,
+        "quantiles?": [float],
+        "link?": str,
+        "outputs?": int,
+        "offset?": bool,
+        "vector?": bool,
+    },
 }
 # attributes of estimators by their name in the header
 KEPT = {**{name: f"{name}_" for name in (*CURVES, "source")}, "training": "_training_"}
 NUMBERS_KEPT = {"oob_score", "offset", "ccp_alpha"}
 NEEDED = ("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre", *(f"edge_{p}" for p in EDGES))
 TEXT = ("object", "str")  # dtypes of labels that are strings
+MOST_OUTPUTS = 2**20  # of boosting
 MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in each item
 
 
@@ -129,7 +143,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     About single training rows the file has the weights and groups that forests drew rows by, what
     quantile and survival forests predict from, and 64 hashes of rows of `gpuforest train`. It does
     not say where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`,
-    and a function as `scoring`, are the default when the file is read.
+    and a function as `scoring` or `loss`, are the default when the file is read.
 
     Raises
     ------
@@ -232,8 +246,9 @@ def _parameters(parameters: dict[str, Any], seed: int | None = None) -> dict[str
     params = {k: v for k, v in parameters.items() if k not in WHERE_IT_RUNS}
     if not isinstance(params.get("ccp_cv", 0), Integral):
         del params["ccp_cv"]  # a splitter, which no file can hold
-    if callable(params.get("scoring")):
-        del params["scoring"]  # nor a function
+    for name in ("scoring", "loss"):
+        if callable(params.get(name)):
+            del params[name]  # nor a function
     if isinstance(params["random_state"], np.random.RandomState):
         params["random_state"] = seed  # grows the same trees
     return {name: _plain(value) for name, value in params.items()}
@@ -254,7 +269,9 @@ def _header(model: Model, sampling: rules.Sampling | None) -> Header:
     kind = "" if coding.classes is None else _kind_of(coding.classes)
     boosting = None
     if forest.baseline is not None:
-        boosting = {"loss": coding.loss.name, "quantile": coding.loss.quantile, "l2": coding.l2}
+        boosting = {**_loss_facts(coding.loss), "l2": coding.l2}
+        boosting |= {"offset": True} if coding.has_offset else {}
+        boosting |= {"vector": True} if coding.is_vector else {}
         boosting["stops"] = bool(facts["do_early_stopping_"])
         scorer = scorer_name(model.parameters["scoring"], facts.get("scored_by_"))
         boosting |= {} if scorer is None else {"scored_by": scorer}
@@ -429,16 +446,48 @@ def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> targe
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
         outputs = tuple(_labels(*described) for described in header.get("outputs", []))
         return target.TargetCoding(classes, arrays["centre"], header["scale"], outputs)
-    name, quantile = header["boosting"]["loss"], header["boosting"]["quantile"]
+    boosting = header["boosting"]
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
-    need(name in losses.NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
-    need((name == "log_loss") == (classes is not None), "classes and loss disagree")
-    need(0 <= quantile <= 1, "a quantile out of range")
-    loss = losses.Loss.of(name, quantile, 0 if classes is None else len(classes))
+    loss = _loss_of(boosting, 0 if classes is None else len(classes))
     return BoostedCoding(
         classes, np.zeros(1), 1.0, loss=loss, baseline=arrays["baseline"], units=arrays["units"],
-        l2=header["boosting"]["l2"],
+        l2=boosting["l2"], has_offset=boosting.get("offset", False),
+        is_vector=boosting.get("vector", False),
     )  # fmt: skip
+
+
+def _loss_facts(loss: Any) -> Header:
+    """A loss as headers have it."""
+    facts: Header = {"loss": loss.name, "quantile": loss.quantile}
+    if isinstance(loss, host_losses.GivenLoss):
+        facts["link"] = loss.link
+    if isinstance(loss, host_losses.Several):
+        facts |= {"quantile": loss.parts[0].quantile, "outputs": loss.n_raw}
+    if loss.name == "quantiles":
+        facts["quantiles"] = [part.quantile for part in loss.parts]
+    if loss.name == "tweedie":
+        facts["power"] = loss.parts[0].power if "outputs" in facts else loss.power
+    return facts
+
+
+def _loss_of(facts: Header, n_classes: int) -> losses.Loss:
+    """The loss of a header."""
+    name, quantile, power = facts["loss"], facts["quantile"], facts.get("power", 1.5)
+    outputs, levels, link = facts.get("outputs", 1), facts.get("quantiles"), facts.get("link")
+    need(0 <= quantile <= 1 and 1 < power < 2, "a quantile or a power out of range")
+    need(0 < outputs <= MOST_OUTPUTS, "outputs out of range")
+    if name == "given":
+        need(link in losses.LINKS, f"an unknown link {link!r:.80}")
+        return host_losses.GivenLoss.of_link(None, str(link), n_classes)
+    need((name == "log_loss") == (n_classes > 0), "classes and loss disagree")
+    if name == "quantiles":
+        is_right = levels and levels == sorted(set(levels)) and 0 <= levels[0] <= levels[-1] <= 1
+        need(bool(is_right), "quantiles that do not ascend")
+        return host_losses.Several.of_quantiles(levels or ())
+    need(name in losses.NUMBERS or name == "log_loss", f"an unknown loss {name!r:.80}")
+    loss = losses.Loss.of(name, quantile, n_classes, power)
+    need(outputs == 1 or not loss.has_delta, "a loss of one output")
+    return loss if outputs == 1 else host_losses.Several.of_outputs(loss, outputs)
 
 
 def _with_means(forest: Forest, means: np.ndarray) -> Forest:

@@ -69,7 +69,8 @@ class Tables(Splits):
         self.threshold[[*(self.sets.keys() - self.members)]] = -1.0
         self.threshold[leaves] = 0.0
         rows, values = np.where(leaves, self.child, 0), forest.values
-        if forest.baseline is not None:  # a leaf of tree t adds to sum t % K alone
+        self.baseline, self.is_vector = forest.baseline, getattr(forest.coding, "is_vector", False)
+        if self.each_adds_one:  # a leaf of tree t adds to sum t % K alone
             column = np.zeros(len(values), np.int64)
             column[rows[leaves]] = self.tree[leaves] % values.shape[1]
             values = values[np.arange(len(values)), column][:, None]
@@ -84,7 +85,7 @@ class Tables(Splits):
         self.classes = model_facts.classes_of(forest)
         if form in OF_TEXT:
             _refuse_surrogates(self.classes, form)
-        self.baseline, self.link = forest.baseline, _link(model)
+        self.link = _link(model)
         self.divisor = None if forest.combine == "sum" else float(forest.n_trees)
         if forest.tree_weights is not None:
             self.divisor = math.fsum(forest.tree_weights)
@@ -94,7 +95,7 @@ class Tables(Splits):
     @property
     def each_adds_one(self) -> bool:
         """True if tree t adds to sum t % K only (W = 1); False if every tree adds to all K."""
-        return self.baseline is not None
+        return self.baseline is not None and not self.is_vector
 
     @property
     def n_values(self) -> int:
@@ -192,6 +193,10 @@ def _exported(estimator: Any, form: str) -> Model:
         raise TypeError(
             f"a {name} is not written as {form}: use to_onnx, export_c or to_sklearn, or "
             "gpuforest.load where the model runs"
+        )
+    if why := getattr(model.forest.coding, "lacking", None):
+        raise ValueError(
+            f"a {name} that {why} is not written as {form}: use gpuforest.load where the model runs"
         )
     if model.forest.combine == "median":
         raise ValueError(

@@ -209,6 +209,9 @@ def _model_source(forest: Forest, bodies: list[str]) -> str:
     """The source of a module that predicts as a boosted model does; `bodies` are those of a
     function of x for each tree."""
     coding: Any = forest.coding
+    why = "has one tree for all outputs" if coding.is_vector else coding.lacking
+    if why:
+        raise ValueError(f"a model that {why} is not written as Python: write it as C")
     labels = [_literal(label) for classes in class_labels(forest) for label in classes]
     several, is_exp = coding.n_values > 1, bool(labels) or coding.loss.is_log
     trees = [

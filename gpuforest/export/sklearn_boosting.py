@@ -50,12 +50,20 @@ def to_sklearn(estimator: Any) -> Any:
     home = import_module(THERE + "gradient_boosting")
     converted = sklearn.with_known(getattr(home, model.kind), model.parameters)
     coding, K, seed = forest.coding, forest.coding.n_values, forest.seed % 2**32
+    if coding.lacking or coding.loss.on_host:
+        why = coding.lacking or f"has the loss {coding.loss.name!r}"
+        raise ValueError(f"this model {why}, which scikit-learn lacks: use gpuforest.load")
     if coding.loss.has_delta:
         converted.set_params(loss="squared_error", quantile=None)
+    elif coding.loss.name == "tweedie":  # whose link is that of poisson
+        converted.set_params(loss="poisson")
     sklearn.copy_to(converted, model.facts, *OF_FITS)
+    converted.n_trees_per_iteration_ = K
     if hasattr(converted, "classes_"):
         converted._label_encoder = LabelEncoder().fit(converted.classes_)
-    trees = [_predictor(forest, t) for t in range(forest.n_trees)]
+    trees = [
+        _predictor(forest, t, k) for t in range(forest.n_trees) for k in range(K)[coding.columns(t)]
+    ]
     vars(converted).update(
         _loss=converted._get_loss(sample_weight=None),
         _baseline_prediction=coding.baseline.reshape(1, -1).copy(),
@@ -94,13 +102,14 @@ def partial_dependence(forest: Any, grid: Any, target_features: Any) -> np.ndarr
     features = np.asarray(target_features, np.intp, order="C")
     out = np.zeros((forest.coding.n_values, len(grid)))
     for t in range(forest.n_trees):
-        # at splits by other features, of categories too, rows go both ways
-        _predictor(forest, t).compute_partial_dependence(grid, features, out[t % len(out)])
+        for k in range(len(out))[forest.coding.columns(t)]:
+            # at splits by other features, of categories too, rows go both ways
+            _predictor(forest, t, k).compute_partial_dependence(grid, features, out[k])
     return out
 
 
-def _predictor(forest: Any, t: int) -> Any:
-    """A tree, with nodes in the same order."""
+def _predictor(forest: Any, t: int, k: int) -> Any:
+    """What a tree adds to raw prediction k, with nodes in the same order."""
     begin, end = forest.tree_offsets[t : t + 2]
     feature, bin, missing_left, child = unpack(np, forest.nodes[begin:end])
     inner, leaf = np.flatnonzero(feature >= 0), np.flatnonzero(feature < 0)
@@ -109,7 +118,7 @@ def _predictor(forest: Any, t: int) -> Any:
     nodes = np.zeros(len(feature), import_module(THERE + "common").PREDICTOR_RECORD_DTYPE)
     nodes["count"], nodes["depth"], nodes["gain"] = sums[:, 0], node_depths(one_tree(forest, t)), -1
     nodes["is_leaf"][leaf] = 1
-    nodes["value"][leaf] = forest.leaf_values[child[leaf], t % forest.coding.n_values]
+    nodes["value"][leaf] = forest.leaf_values[child[leaf], k]
     nodes["feature_idx"][inner] = feature[inner]
     nodes["num_threshold"][inner] = forest.edges.threshold(feature[inner], bin[inner])
     nodes["missing_go_to_left"][inner] = missing_left[inner]

@@ -40,7 +40,8 @@ def to_treelite(estimator: Any) -> Any:
     builder: Any = ModelBuilder(
         threshold_type="float64", leaf_output_type="float64", **_facts(tables)
     )
-    for value in () if tables.baseline is None else tables.baseline.tolist():
+    begin_with = [] if tables.baseline is None else tables.baseline.tolist()
+    for value in begin_with if tables.each_adds_one or not begin_with else [begin_with]:
         builder.start_tree()
         builder.start_node(0)
         builder.leaf(value)
@@ -64,6 +65,7 @@ def _facts(tables: Tables) -> dict[str, Any]:
         n_classes, shape = [K], (1, 1)
         targets, classes = [0] * T, [t % K for t in range(T)]
     elif several:
+        T += tables.baseline is not None
         task, n_classes, shape = "kMultiClf", several, (len(several), widest)
         targets, classes = [-1 if len(several) > 1 else 0] * T, [-1 if widest > 1 else 0] * T
     else:

@@ -183,18 +183,21 @@ class TreeView(Splits):
         were a leaf."""
         forest: Any = self.model.forest
         coding, t = forest.coding, self.tree
-        g, h = coding.units[t]
-        hessians, leaf, value = sums[:, 2] * h, self.feature < 0, np.zeros(len(sums))
-        value[leaf] = forest.leaf_values[self.child[leaf], t % coding.n_values] + 0.0  # no -0
+        outputs, leaf = sums.shape[1] // 2, self.feature < 0
+        gradients, hessians = (
+            sums[:, 1 + i * outputs : 1 + (i + 1) * outputs] * coding.units[t, i] for i in (0, 1)
+        )
+        value = np.zeros((len(sums), outputs))
+        value[leaf] = forest.leaf_values[self.child[leaf], coding.columns(t)] + 0.0  # no -0
         for split, left in self.forest.upward():
             weighted = value[left] * hessians[left] + value[left + 1] * hessians[left + 1]
             value[split] = weighted / hessians[split]
         return {
             "n_samples": sums[:, 0],
-            "gradients": sums[:, 1] * g,
-            "hessians": hessians,
+            "gradients": gradients.sum(axis=1),
+            "hessians": hessians.sum(axis=1),
             "gain": node_gains(forest, t, t + 1),
-            "value": value[:, None, None],
+            "value": value[:, :, None],
         }
 
 

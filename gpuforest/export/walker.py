@@ -112,7 +112,10 @@ def nodes_of(
     if forest.baseline is None:
         columns["prediction"] = _predictions(value, class_labels(forest, class_names))
     else:
-        adding = {"round": tree // forest.coding.n_values + 1}
+        coding: Any = forest.coding
+        if coding.is_vector:
+            columns["prediction"] = [*map(tuple, value[:, :, 0].tolist())]
+        adding = {"round": tree // coding.round_trees + 1}
         adding["adds_to"] = raw_words(forest, tree, class_names)
     nodes: dict[int, Node] = {}
     for number, depth, parent, condition, branches in view.walk(max_depth):
@@ -178,6 +181,10 @@ def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = Non
     """What the leaves of a tree of a boosted model add to, in words."""
     coding: Any = forest.coding
     labels = class_labels(forest, class_names)
+    if coding.is_vector:
+        return f"the raw predictions of all {'classes' if labels else 'outputs'}"
+    if not labels and coding.n_values > 1:
+        return f"the raw prediction of output {tree % coding.n_values}"
     if not labels:
         return f"the {'log of the ' * coding.loss.is_log}prediction"
     if coding.n_values == 1:
@@ -188,7 +195,8 @@ def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = Non
 
 def tree_title(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
     """The round of a tree of a boosted model, and what it adds to, on one line."""
-    n_rounds, number = forest.n_trees // forest.coding.n_values, tree // forest.coding.n_values
+    coding: Any = forest.coding
+    n_rounds, number = forest.n_trees // coding.round_trees, tree // coding.round_trees
     adds_to = raw_words(forest, tree, class_names)
     return f"round {number + 1} of {n_rounds}: leaves add to {adds_to}"
 

@@ -50,6 +50,23 @@ class BoostedCoding(TargetCoding):
         """K, the raw predictions of a row."""
         return len(self.baseline)
 
+    def columns(self, tree: int) -> slice:
+        """The raw predictions to which the leaves of a tree add."""
+        if self.is_vector:
+            return slice(0, self.n_values)
+        return slice(tree % self.n_values, tree % self.n_values + 1)
+
+    @property
+    def lacking(self) -> str | None:
+        """What writers for other libraries lack for such models, in words; None: nothing."""
+        if self.has_offset:
+            return "was fitted with init_score, which each prediction needs"
+        if self.n_values > 1 and not self.loss.is_classes:
+            return "predicts several numbers"
+        if self.loss.is_logit and not self.loss.is_classes:
+            return "predicts probabilities of numbers"
+        return None
+
     def scores(self, sums: np.ndarray, tree: np.ndarray, unit: float = 1.0) -> np.ndarray:
         """Scores G^2 / (H + l2) f64[n] of channel sums i64[n, n_channels], added up over outputs;
         inf beyond float64.

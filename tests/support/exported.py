@@ -40,6 +40,10 @@ KINDS = {  # a class, its parameters, rows and targets
     "adaboost": (gf.AdaBoostClassifier, {"n_estimators": 12}, X, CODES),
     "adaboost of two": (gf.AdaBoostClassifier, {"n_estimators": 12}, X, CODES > 1),
     "boosted classes": (gf.HistGradientBoostingClassifier, {"max_iter": 6}, X, LABELS),
+    "boosted together": (
+        gf.HistGradientBoostingClassifier,
+        {"max_iter": 6, "multi_strategy": "multi_output_tree"}, X, LABELS,
+    ),
     "boosted two": (gf.HistGradientBoostingClassifier, SHORT, X, CODES > 1),
     "boosted numbers": (gf.HistGradientBoostingRegressor, SHORT, ROWS, NUMBERS),
     "boosted gamma": (gf.HistGradientBoostingRegressor, SHORT | {"loss": "gamma"}, ROWS, NUMBERS),
@@ -63,7 +67,7 @@ SUMS = {  # which C alone has
 }  # fmt: skip
 # equal but for the rounding of exponentials: in C, and where another library has them
 IN_C = ("adaboost", "adaboost of two", "isolation", "isolation of one")
-BY_EXPONENTIALS = (*IN_C, "boosted classes", "boosted two", "boosted gamma")
+BY_EXPONENTIALS = (*IN_C, "boosted classes", "boosted together", "boosted two", "boosted gamma")
 NOT_TREELITE = IN_C
 
 
