@@ -157,6 +157,11 @@ def signs_of(estimator: Any, loss: Loss) -> np.ndarray:
     signs = np.asarray(_check_monotonic_cst(estimator, estimator.monotonic_cst), np.int8)
     if signs.any() and loss.is_classes and loss.n_raw > 1:
         raise ValueError("monotonic constraints are not supported for multiclass classification.")
+    if signs.any() and loss.n_raw > 1 and estimator.multi_strategy == "multi_output_tree":
+        raise ValueError(
+            "monotonic_cst bounds trees of one output: set multi_strategy='one_output_per_tree', "
+            "or monotonic_cst=None"
+        )
     return signs
 
 

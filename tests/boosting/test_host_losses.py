@@ -4,7 +4,10 @@ several quantiles, of raw predictions that a fit begins with, and of exposures."
 import pickle
 
 import numpy as np
+import pairs
 import pytest
+from boosted import made
+from paths import has_numba
 from sklearn.base import clone
 from sklearn.metrics import mean_pinball_loss
 
@@ -188,6 +191,35 @@ def test_early_stopping_judges_from_raw_predictions():
     assert held.validation_score_[-1] > held.validation_score_[0]
 
 
+BOOSTED = [
+    (kind, name)
+    for kind in pairs.FAMILIES["boosting"]
+    for name in pairs.CAPABILITIES
+    if pairs.has(kind, name) and name not in ("dask", "refit", "preset")
+]
+
+
+@pytest.mark.skipif(not has_numba, reason="no numba here")
+@pytest.mark.parametrize(("kind", "name"), BOOSTED)
+def test_a_fit_from_its_own_baseline_is_the_fit_without(kind, name):
+    """With all that a fit can be given, an init_score of the constant that the fit would find gives
+    its rounds."""
+    case = pairs.Case(kind, {name})
+    rows, model = case.rows, case.model()
+    rows = pairs.binned(model, rows) if name == "binned" else rows
+    passed = {part: own for part, own in rows._asdict().items() if own is not None}
+    plain = clone(model).fit(**passed)
+    baseline = plain.forest_.baseline
+    start = np.tile(baseline, (case.rows.X.shape[0], 1))
+    start = start[:, 0] if len(baseline) == 1 else start
+    again = model.fit(**passed, init_score=start)
+    for part in ("nodes", "leaf_sums", "leaf_values", "sets"):
+        assert np.array_equal(getattr(plain.forest_, part), getattr(again.forest_, part))
+    predict = "predict_proba" if pairs.of_classes(kind) else "predict"
+    found = getattr(plain, predict)(case.rows.X), getattr(again, predict)(case.rows.X, start)
+    assert np.allclose(*found, rtol=1e-12)  # the constant is added before or after the trees
+
+
 WRONG = {
     "init_score has shape": {"init_score": np.zeros((N, 2))},
     "init_score has values that are NaN": {"init_score": ZEROS + np.nan},
@@ -241,6 +273,11 @@ def test_quantiles_out_of_order_are_refused():
     for wrong in ([0.9, 0.1], [0.5, 0.5], [-0.1, 0.5], []):
         with pytest.raises(ValueError, match="ascend"):
             Regressor("quantile", quantile=wrong).fit(X, Y)
+    with pytest.raises(ValueError, match="trees of one output"):
+        Regressor(
+            "quantile", quantile=LEVELS, multi_strategy="multi_output_tree",
+            monotonic_cst=[1, 0, 0, 0],
+        ).fit(X, Y)  # fmt: skip
     with pytest.raises(ValueError, match="several quantiles"):
         Regressor(quantile=LEVELS).fit(X, Y)
 
@@ -263,8 +300,6 @@ def test_outputs_are_separate_models():
 @pytest.mark.parametrize("name", CASES)
 def test_boosters_take_them(kind, name):
     """Rounds of a loss lower it, and are equal on all backends of the CPU."""
-    from boosted import made
-
     loss, y = CASES[name]
     fit = made(0, N, [0, 0, 0], [9, 5, 30], "squared_error", "none", 0.0)
     fit = fit.but(loss=loss, learning_rate=0.1)

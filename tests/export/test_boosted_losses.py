@@ -89,7 +89,7 @@ def test_writers_write_them_or_say_why_not(case, form):
 
 
 def test_python_and_scikit_learn(case):
-    model, predict, more, (_, why) = case
+    model, predict, _, (_, why) = case
     if why is None:
         theirs = getattr(model.to_sklearn(), predict)(X)
         assert np.allclose(theirs, getattr(model, predict)(X), rtol=1e-12)

@@ -52,7 +52,7 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "blocks": ("`blocks`", "forests quantiles bags boosting"),
     "zero weights": ("`sample_weight` with zeros", ALL),
     "weights": ("`sample_weight` of fractions", ALL),
-    "outputs": ("several outputs, or causes", "forests quantiles survival trees bags"),
+    "outputs": ("several outputs, or causes", "forests quantiles survival trees bags boosting"),
     "missing": ("missing values", ALL),
     "subset": ('`categorical_split="subset"`', ALL),
     "multiway": ('`categorical_split="multiway"`', f"{UNBOOSTED} forests quantiles isolation"),
@@ -71,6 +71,8 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "preset": ('`preset("accurate")`', "forests boosting"),
     "early stopping": ("`early_stopping`", "boosting"),
     "refit": ("`refit`", "boosting"),
+    "together": ('`multi_strategy="multi_output_tree"`', "boosting"),
+    "several quantiles": ("several quantiles", "boosting"),
     "interactions": ("`interaction_cst`", "forests quantiles trees bags AdaBoost boosting"),
     "pruning": ('`ccp_alpha="cv"`', "trees"),
     "binned": ("`BinnedData`", ALL),
@@ -83,7 +85,8 @@ CATEGORIES = {
 }  # fmt: skip
 # of each set a fit takes one alone, because they are values of one parameter, or ways to pass X
 ALTERNATIVES = [
-    {*CATEGORIES}, {"absolute error", "logrank"}, {"binned", "dask", "dask by rows"}
+    {*CATEGORIES}, {"absolute error", "logrank"}, {"binned", "dask", "dask by rows"},
+    {"absolute error", "several quantiles"}, {"outputs", "several quantiles"},
 ]  # fmt: skip
 
 
@@ -96,8 +99,10 @@ def text_of(refusal: capabilities.Refusal) -> str:
 def has(kind: Any, name: str) -> bool:
     if FAMILY[kind] not in CAPABILITIES[name][1].split():
         return False
-    if name in ("absolute error", "class_weight"):
+    if name in ("absolute error", "class_weight", "several quantiles"):
         return of_classes(kind) == (name == "class_weight")
+    if name == "outputs" and FAMILY[kind] == "boosting":
+        return not of_classes(kind)
     return (name, kind) not in (("max_samples", EMBEDDING), ("oblique", gf.IsolationForest))
 
 
@@ -221,6 +226,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "early stopping": STOPPING,
     "refit": {"refit": True, **STOPPING},
     "interactions": {"interaction_cst": [[0, 1], [2, 3]]},
+    "together": {"multi_strategy": "multi_output_tree"},
+    "several quantiles": {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]},
     "pruning": {"ccp_alpha": "cv", "ccp_cv": 3},
 }
 CLASS_WEIGHT = {"high": 1.0, "low": 2.0, "mid": 4.0}
@@ -353,7 +360,7 @@ def tables() -> Iterator[str]:
         yield f'- **{letter}**{"".join(f" ({limit})" for limit in limits)}: "{message}"'
 
 
-ONLY = {"absolute error": "numbers", "class_weight": "classes"}
+ONLY = {"absolute error": "numbers", "class_weight": "classes", "several quantiles": "numbers"}
 LETTERS = {
     message: chr(ord("a") + i)
     for i, message in enumerate(dict.fromkeys(map(text_of, capabilities.REFUSALS)))
