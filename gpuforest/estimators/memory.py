@@ -272,7 +272,16 @@ class BoostedFit:
     @cached_property
     def n_words(self) -> int:
         """Of the stats of a row."""
-        return booster.words_of(self.loss, self.weighted, self.n_train)
+        return booster.words_of(self.loss, self.weighted, self.n_train, self.is_vector)
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether a round has one tree for all raw predictions."""
+        return self.loss.n_raw > 1 and self.estimator.multi_strategy == "multi_output_tree"
+
+    @property
+    def round_trees(self) -> int:
+        return 1 if self.is_vector else self.loss.n_raw
 
     @property
     def histogram_bytes(self) -> int:
@@ -281,7 +290,7 @@ class BoostedFit:
 
     def pools(self, n_threads: int) -> int:
         """Trees that grow at the same time: threads share one where there are more threads."""
-        return n_threads if n_threads <= self.loss.n_raw else 1
+        return n_threads if n_threads <= self.round_trees else 1
 
     def histograms(self, n_threads: int, room: int) -> int:
         """Bytes of all histograms; those of open nodes may take `room` bytes. All nodes of a tree
@@ -297,7 +306,7 @@ class BoostedFit:
         """The memory of the fit on this backend; open nodes' histograms take `room` bytes."""
         N, V, K, threads = self.n_train, self.n_validation, self.loss.n_raw, backend.n_threads
         n_leaves, pools = self.leaves, self.pools(threads)
-        n_trees, splits = int(self.estimator.max_iter) * K, self.X.shape[0] > N
+        n_trees, splits = int(self.estimator.max_iter) * self.round_trees, self.X.shape[0] > N
         # labels become codes, and those numbers; what is split is there twice
         labels = 16 if is_classifier(self.estimator) else 8
         target = labels + 8 * splits + (12 + 8 * splits) * self.weighted
@@ -305,9 +314,11 @@ class BoostedFit:
         keeps_rows = self.stops and self.estimator.scoring != "loss"
         rows, after = 4 * N * (1 + K), [SCORING_BYTES * max(N, V) * self.stops]
         growing = 8 * N * K * (1 + self.n_words) + 8 * V * K * 2
-        if backend.name == "numpy":  # the specification: whole arrays, one histogram at a time
+        if self.is_vector:  # stats of each output, and of the tree
+            growing = 8 * N * (K * 3 + self.n_words) + 8 * V * K * 2
+        if backend.name == "numpy" or self.loss.on_host:  # whole arrays
             after.append(WHOLE_BYTES * N * K)
-        else:
+        if backend.name != "numpy":  # which has one histogram at a time
             rows += 4 * N * pools
             growing += self.histograms(threads, room) + pools * n_leaves * NODE_BYTES
         after.append(ORDER_BYTES * N * self.loss.by_order)
@@ -320,7 +331,7 @@ class BoostedFit:
             binning=binning + copied - to_end,
             bags=rows,
             growing=growing + max(after) + grown + memory.MIB,
-            forest=n_trees * n_leaves * (2 * 8 + 24 + 8 * K),
+            forest=n_trees * n_leaves * (2 * 8 + (8 + 16 * K if self.is_vector else 24) + 8 * K),
         )
 
 
@@ -369,10 +380,11 @@ def estimate_memory(
     threads = estimator._n_threads(n_samples, n_features)
     on = registry.get_backend(name, threads, n_rows=n_samples)
     if hasattr(estimator, "max_iter"):
-        if n_outputs > 1:
-            raise ValueError(f"n_outputs={n_outputs}: boosting has one output")
         n = n_classes if is_classifier(estimator) else 0
-        fits = [expected_boosting(estimator, X, n, again) for again in {False, estimator.refit}]
+        if n_outputs > 1 and n:
+            raise ValueError(f"n_outputs={n_outputs}: boosting of classes has one output")
+        loss = loss_of(estimator, n, n_outputs)
+        fits = [expected_boosting(estimator, X, loss, again) for again in {False, estimator.refit}]
         on = registry.for_boosting(on)
         return max((fit.estimate(on, HISTOGRAM_BYTES) for fit in fits), key=attrgetter("total"))
     coding = TargetCoding(None, np.zeros(n_outputs), 1.0)
@@ -401,10 +413,9 @@ def table_of(X: Any, n_rows: int, max_bins: int, known: bins.Categories | None) 
     return memory.Table(n_rows, X.shape[1], max(max_bins, most + 2), np.dtype(X.dtype))
 
 
-def expected_boosting(estimator: Any, X: Any, n_classes: int, again: bool = False) -> BoostedFit:
-    """The fit of a table like X, as far as parameters tell; `n_classes`: 0 for regression; `again`:
-    `refit` grows from all rows."""
-    loss = loss_of(estimator, n_classes)
+def expected_boosting(estimator: Any, X: Any, loss: losses.Loss, again: bool = False) -> BoostedFit:
+    """The fit of a table like X, as far as parameters tell; `again`: `refit` grows from all
+    rows."""
     stops = not again and stops_early(estimator, X.shape[0])
     held = 0
     if stops and estimator.validation_fraction is not None:

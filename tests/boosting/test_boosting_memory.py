@@ -15,6 +15,7 @@ from gpuforest import (
     estimate_memory,
 )
 from gpuforest.backends import boosters, numpy
+from gpuforest.estimators.boosting_fit import loss_of
 from gpuforest.estimators.memory import expected_boosting, within
 
 rng = np.random.default_rng(0)
@@ -28,6 +29,12 @@ rng = np.random.default_rng(0)
             "loss": "absolute_error", "max_leaf_nodes": None, "early_stopping": False,
         }),
         ("Classifier", 100_000, 20, 10, {"early_stopping": False}),
+        ("Classifier", 100_000, 20, 10, {
+            "early_stopping": False, "multi_strategy": "multi_output_tree",
+        }),
+        ("Regressor", 200_000, 20, 0, {
+            "loss": "quantile", "quantile": [0.1, 0.5, 0.9], "early_stopping": False,
+        }),
     ]),
 )  # fmt: skip
 def test_estimates_are_right_and_limits_kept(
@@ -75,7 +82,8 @@ def test_histograms_have_what_the_limit_leaves():
     X = np.empty((10_000, 50), np.float32)
     backend = numpy.NumpyBackend()
     backend.name = "like numba"  # the reference keeps no histograms
-    fit = expected_boosting(HistGradientBoostingClassifier(max_leaf_nodes=200, max_iter=9), X, 2)
+    model = HistGradientBoostingClassifier(max_leaf_nodes=200, max_iter=9)
+    fit = expected_boosting(model, X, loss_of(model, 2))
     _, some = within([fit], backend, 60_000_000)
     _, more = within([fit], backend, 70_000_000)
     assert more == some + 10_000_000
@@ -119,8 +127,12 @@ def test_what_an_estimate_depends_on():
     assert total(n_classes=9).forest > 9 * total().forest
     assert total(max_iter=200).forest == 2 * total().forest
     assert total(20_000).binning > total(20_000, early_stopping=False).binning
-    with pytest.raises(ValueError, match="n_outputs=2: boosting has one output"):
-        estimate_memory(HistGradientBoostingRegressor(), 100, 3, n_outputs=2)
+    one, two = (
+        estimate_memory(HistGradientBoostingRegressor(), 100, 3, n_outputs=n) for n in (1, 2)
+    )
+    assert two.forest > 2 * one.forest
+    with pytest.raises(ValueError, match="n_outputs=2: boosting of classes has one output"):
+        estimate_memory(HistGradientBoostingClassifier(), 100, 3, n_outputs=2)
 
 
 def test_the_bytes_that_a_refusal_names_are_enough_for_all_rows():
