@@ -276,17 +276,44 @@ class ExtraTreesRegressor(_ExtraTreesRegressor):
     ) -> None: ...
 
 class HistGradientBoostingClassifier(_HistGradientBoostingClassifier):
-    loss: str; learning_rate: float; max_iter: int; max_leaf_nodes: int | None
-    max_depth: int | None; min_samples_leaf: int; l2_regularization: float; max_features: float
-    max_bins: int; categorical_features: Any; monotonic_cst: Any
-    interaction_cst: list[Any] | tuple[Any, ...] | str | None; warm_start: bool
+    loss: str | Callable[..., float]; learning_rate: float; max_iter: int
+    max_leaf_nodes: int | None; max_depth: int | None; min_samples_leaf: int
+    l2_regularization: float; max_features: float; max_bins: int; categorical_features: Any
+    monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None; warm_start: bool
     early_stopping: str | bool; scoring: str | Callable[..., float] | None
     validation_fraction: float | int | None; n_iter_no_change: int; tol: float; verbose: int
     random_state: int | np.random.RandomState | None; class_weight: dict[Any, Any] | str | None
-    subsample: float; min_hessian: float; refit: bool; categorical_split: str; backend: str
-    n_jobs: int | None; memory_limit: int | str | None
+    subsample: float; min_hessian: float; refit: bool; multi_strategy: str; categorical_split: str
+    backend: str; n_jobs: int | None; memory_limit: int | str | None
     def __init__(
-        self, loss: str = "log_loss", *, learning_rate: float = 0.1, max_iter: int = 100,
+        self, loss: str | Callable[..., float] = "log_loss", *, learning_rate: float = 0.1,
+        max_iter: int = 100, max_leaf_nodes: int | None = 31, max_depth: int | None = None,
+        min_samples_leaf: int = 20, l2_regularization: float = 0.0, max_features: float = 1.0,
+        max_bins: int = 255, categorical_features: Any = "from_dtype", monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None, warm_start: bool = False,
+        early_stopping: str | bool = "auto", scoring: str | Callable[..., float] | None = "loss",
+        validation_fraction: float | int | None = 0.1, n_iter_no_change: int = 10,
+        tol: float = 1e-07, verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+        class_weight: dict[Any, Any] | str | None = None, subsample: float = 1.0,
+        min_hessian: float = 0.001, refit: bool = False,
+        multi_strategy: str = "one_output_per_tree", categorical_split: str = "subset",
+        backend: str = "auto", n_jobs: int | None = None, memory_limit: int | str | None = None,
+    ) -> None: ...
+
+class HistGradientBoostingRegressor(_HistGradientBoostingRegressor):
+    loss: str | Callable[..., float]; quantile: Any; link: str; power: float; learning_rate: float
+    max_iter: int; max_leaf_nodes: int | None; max_depth: int | None; min_samples_leaf: int
+    l2_regularization: float; max_features: float; max_bins: int; categorical_features: Any
+    monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None; warm_start: bool
+    early_stopping: str | bool; scoring: str | Callable[..., float] | None
+    validation_fraction: float | int | None; n_iter_no_change: int; tol: float; verbose: int
+    random_state: int | np.random.RandomState | None; subsample: float; min_hessian: float
+    refit: bool; multi_strategy: str; categorical_split: str; backend: str; n_jobs: int | None
+    memory_limit: int | str | None
+    def __init__(
+        self, loss: str | Callable[..., float] = "squared_error", *, quantile: Any = None,
+        link: str = "identity", power: float = 1.5, learning_rate: float = 0.1, max_iter: int = 100,
         max_leaf_nodes: int | None = 31, max_depth: int | None = None, min_samples_leaf: int = 20,
         l2_regularization: float = 0.0, max_features: float = 1.0, max_bins: int = 255,
         categorical_features: Any = "from_dtype", monotonic_cst: Any = None,
@@ -294,34 +321,9 @@ class HistGradientBoostingClassifier(_HistGradientBoostingClassifier):
         early_stopping: str | bool = "auto", scoring: str | Callable[..., float] | None = "loss",
         validation_fraction: float | int | None = 0.1, n_iter_no_change: int = 10,
         tol: float = 1e-07, verbose: int = 0,
-        random_state: int | np.random.RandomState | None = None,
-        class_weight: dict[Any, Any] | str | None = None, subsample: float = 1.0,
-        min_hessian: float = 0.001, refit: bool = False, categorical_split: str = "subset",
-        backend: str = "auto", n_jobs: int | None = None, memory_limit: int | str | None = None,
-    ) -> None: ...
-
-class HistGradientBoostingRegressor(_HistGradientBoostingRegressor):
-    loss: str; quantile: float | None; learning_rate: float; max_iter: int
-    max_leaf_nodes: int | None; max_depth: int | None; min_samples_leaf: int
-    l2_regularization: float; max_features: float; max_bins: int; categorical_features: Any
-    monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None; warm_start: bool
-    early_stopping: str | bool; scoring: str | Callable[..., float] | None
-    validation_fraction: float | int | None; n_iter_no_change: int; tol: float; verbose: int
-    random_state: int | np.random.RandomState | None; subsample: float; min_hessian: float
-    refit: bool; categorical_split: str; backend: str; n_jobs: int | None
-    memory_limit: int | str | None
-    def __init__(
-        self, loss: str = "squared_error", *, quantile: float | None = None,
-        learning_rate: float = 0.1, max_iter: int = 100, max_leaf_nodes: int | None = 31,
-        max_depth: int | None = None, min_samples_leaf: int = 20, l2_regularization: float = 0.0,
-        max_features: float = 1.0, max_bins: int = 255, categorical_features: Any = "from_dtype",
-        monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
-        warm_start: bool = False, early_stopping: str | bool = "auto",
-        scoring: str | Callable[..., float] | None = "loss",
-        validation_fraction: float | int | None = 0.1, n_iter_no_change: int = 10,
-        tol: float = 1e-07, verbose: int = 0,
         random_state: int | np.random.RandomState | None = None, subsample: float = 1.0,
-        min_hessian: float = 0.001, refit: bool = False, categorical_split: str = "subset",
+        min_hessian: float = 0.001, refit: bool = False,
+        multi_strategy: str = "one_output_per_tree", categorical_split: str = "subset",
         backend: str = "auto", n_jobs: int | None = None, memory_limit: int | str | None = None,
     ) -> None: ...
 

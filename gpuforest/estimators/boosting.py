@@ -239,8 +239,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
     _task = CLASSES
 
     def predict(self, X: Any, init_score: Any = None) -> np.ndarray:
-        """The most probable class; the first among equals. A model that was fitted with
-        `init_score` needs that of these rows."""
+        """The most probable class; the first among equals."""
         return self._labels_of(self._raw_predict(X, init_score))
 
     def predict_proba(self, X: Any, init_score: Any = None) -> np.ndarray:
@@ -283,9 +282,8 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
     _task = NUMBERS
 
     def predict(self, X: Any, init_score: Any = None, exposure: Any = None) -> np.ndarray:
-        """Predictions, float64 array of shape (n_samples,), or (n_samples, n_quantiles) of several
-        quantiles, ascending. They are multiplied by `exposure`. A model that was fitted with
-        `init_score` needs that of these rows."""
+        """Predictions, float64 array of shape (n_samples,), or (n_samples, n) of several
+        quantiles, ascending, or of several outputs."""
         found = self._predictions(self._raw_predict(X, init_score))
         if exposure is not None:
             found = found * boosting_fit.numbers_of_rows(exposure, len(found), "exposure")[:, 0]

@@ -121,6 +121,10 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "duplicates": ("list of lists of int, default=None",
         "With oob_score, sets of equal training rows: a tree that drew one row of a set counts "
         "as if it had drawn all of them."),
+    "init_score": ("array-like of shape (n_samples,) or (n_samples, n_classes), default=None",
+        "Raw predictions before the first round; a model that was fitted with some needs them, and "
+        "no other takes them."),
+    "exposure": (LABELS, "What predictions are multiplied by."),
     "coverage": ("float, default=0.9",
         "The share of new rows, of the kind of the training rows, that should be covered."),
     "return_array": ("bool, default=False",

@@ -58,7 +58,7 @@ class BoostedCoding(TargetCoding):
 
     @property
     def lacking(self) -> str | None:
-        """What writers for other libraries lack for such models, in words; None: nothing."""
+        """Why writers for other libraries cannot write the model, in words; None: they can."""
         if self.has_offset:
             return "was fitted with init_score, which each prediction needs"
         if self.n_values > 1 and not self.loss.is_classes:

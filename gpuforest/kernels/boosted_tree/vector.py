@@ -26,7 +26,7 @@ MOST_SUMS = 5  # of gradients that a tree grows from
 
 
 def n_sums(n_outputs: int) -> int:
-    """r, the sums of gradients from which a tree for so many outputs grows."""
+    """r, the number of sums of gradients from which a tree for n_outputs outputs grows."""
     return min(n_outputs, MOST_SUMS)
 
 
