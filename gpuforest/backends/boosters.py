@@ -51,7 +51,9 @@ class NumpyBooster(booster.Booster):
         # rows in the order of the leaves of each
         self.trees: list[GrownTree] = []
         self.added: list[Array] = []
+        # of a tree for all outputs: sums of its leaves i64[L, K, 2], and in which leaf each row is
         self.sums: Array = None
+        self.numbers: Array = None
         self.rows = np.empty(self.stats.shape[:2], np.int32)
 
     def begin(self, raw: Array, number: int) -> LossOf:
@@ -93,13 +95,17 @@ class NumpyBooster(booster.Booster):
         self.grow_trees([booster.root_key(b.seed, number * K + k) for k in range(K)])
         self.added = [tree.leaves["added"] for tree in self.trees]
         if b.is_vector:
-            self.sums = self.leaf_sums()
+            leaves = self.trees[0].leaves
+            self.numbers = vector.leaf_numbers(self.rows[0], leaves)
+            self.sums = self.leaf_sums(2 * len(leaves))[:, : len(leaves)].transpose(1, 0, 2)
             self.added = [*self.values(self.sums).T]
 
-    def leaf_sums(self) -> Array:
-        """Sums i64[L, K, 2] of gradients and hessians of all outputs in the leaves of the tree."""
-        n_bits = self.boosting.n_bits
-        return vector.leaf_sums(self.each, self.rows[0], self.trees[0].leaves, n_bits)
+    def leaf_sums(self, n_parts: int) -> Array:
+        """Sums i64[K, n_parts, 2] of gradients and hessians of all outputs in parts of the rows."""
+        sums = np.zeros((len(self.each), n_parts, 2), np.int64)
+        for stats, own in zip(self.each, sums, strict=True):
+            vector.leaf_sums(stats, self.numbers, self.boosting.n_bits, own)
+        return sums
 
     @np.errstate(over="ignore")
     def values(self, sums: Array) -> Array:
@@ -162,11 +168,18 @@ class NumpyBooster(booster.Booster):
 
     @np.errstate(over="ignore")
     def add_values(self, loss: LossOf) -> None:
-        for k, (raw, added) in enumerate(zip(loss.raw, self.added, strict=True)):
-            t = k % len(self.trees)
-            for leaf, value in zip(self.trees[t].leaves, added, strict=True):
-                raw[self.rows[t][leaf["begin"] : leaf["end"]]] += value
-                raw[self.rows[t][leaf["other_begin"] : leaf["other_end"]]] += value
+        if self.boosting.is_vector:
+            self.add_to_all(loss)
+            return
+        for raw, tree, rows in zip(loss.raw, self.trees, self.rows, strict=True):
+            for leaf in tree.leaves:
+                raw[rows[leaf["begin"] : leaf["end"]]] += leaf["added"]
+                raw[rows[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
+
+    def add_to_all(self, loss: LossOf) -> None:
+        """Add what leaves add to all raw predictions of their rows."""
+        for raw, added in zip(loss.raw, self.added, strict=True):
+            raw += np.tile(added, 2)[self.numbers]
 
     def finish(self, loss: LossOf, raw: Array) -> booster.Round:
         units, b = (self.scales.unit, self.scales.sum_h), self.boosting
@@ -301,16 +314,14 @@ class NumbaBooster(NumpyBooster):
             )
         )
 
-    def leaf_sums(self) -> Array:
-        leaves = self.trees[0].leaves
-        sums = np.zeros((len(self.each), len(leaves), 2), np.int64)
+    def leaf_sums(self, n_parts: int) -> Array:
+        sums = np.zeros((len(self.each), n_parts, 2), np.int64)
 
         def of_output(k: int) -> None:
-            n_bits = self.boosting.n_bits
-            compiled.leaf_sums(self.each[k], self.rows[0], leaves, n_bits, sums[k])
+            compiled.leaf_sums(self.each[k], self.numbers, self.boosting.n_bits, sums[k])
 
         self.team.run(of_output, len(self.each))
-        return sums.transpose(1, 0, 2)
+        return sums
 
     def residual_bits(self, loss: LossOf, leaves: Array) -> Array:
         sums, n = np.empty((len(leaves), 2), np.int64), min(self.n_blocks, len(leaves))
@@ -363,18 +374,17 @@ class NumbaBooster(NumpyBooster):
         return table, GrownTree(nodes, sets, np.empty(b.n_leaves, dtype_of(records.Leaf))), {}
 
     def add_values(self, loss: LossOf) -> None:
+        if self.boosting.is_vector:
+            self.add_to_all(loss)
+            return
+
         def add(k: int) -> None:
-            t = k % len(self.trees)
-            leaves = self.trees[t].leaves
-            if self.boosting.is_vector:
-                leaves = leaves.copy()
-                leaves["added"] = self.added[k]
-            compiled.add_values(loss.raw[k], self.rows[t], leaves)
+            compiled.add_values(loss.raw[k], self.rows[k], self.trees[k].leaves)
 
         if self.n_blocks > 1:
-            self.team.run(add, len(loss.raw))
+            self.team.run(add, len(self.trees))
         else:
-            for k in range(len(loss.raw)):
+            for k in range(len(self.trees)):
                 add(k)
 
 

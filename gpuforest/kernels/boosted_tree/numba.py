@@ -399,17 +399,13 @@ def join(
 
 @kernel
 def leaf_sums(
-    stats: types.I64s2, rows: types.I32s, leaves: records.Leaves, n_bits: types.I64,
-    sums: types.I64s2,
+    stats: types.I64s2, numbers: types.I32s, n_bits: types.I64, sums: types.I64s2
 ):  # fmt: skip
-    """Add the gradients and hessians of one output to sums i64[L, 2] of leaves."""
-    for number in range(len(leaves)):
-        leaf, g, h = leaves[number], np.int64(0), np.int64(0)
-        for i in range(leaf.begin, leaf.end):
-            r = U(rows[U(i)])
-            g += stats[r, 0]
-            h += stats[r, 1] >> n_bits
-        sums[number, 0], sums[number, 1] = g, h
+    """As vector.py's."""
+    for i in range(len(numbers)):
+        at = U(numbers[U(i)])
+        sums[at, 0] += stats[U(i), 0]
+        sums[at, 1] += stats[U(i), 1] >> n_bits
 
 
 @kernel

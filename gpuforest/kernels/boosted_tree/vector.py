@@ -48,9 +48,16 @@ def join(stats: np.ndarray, factors: np.ndarray, n_bits: int, joint: np.ndarray)
     joint[:, -1] = ((stats[:, :, 1] >> n_bits).sum(axis=0) << n_bits) + 1
 
 
-def leaf_sums(stats: np.ndarray, rows: np.ndarray, leaves: Array, n_bits: int) -> np.ndarray:
-    """Sums i64[L, K, 2] of gradients and hessians of the rows of leaves."""
-    first, last = stats[:, rows, 0], stats[:, rows, 1] >> n_bits
-    parts = [slice(*ends) for ends in leaves[["begin", "end"]].tolist()]
-    sums = [[a[:, part].sum(axis=1) for a in (first, last)] for part in parts]
-    return np.asarray(sums, np.int64).transpose(0, 2, 1)
+def leaf_numbers(rows: np.ndarray, leaves: Array) -> np.ndarray:
+    """The leaf i32[N] of each row that the tree grew from, and the leaf plus L of each other row;
+    rows i32[N] are in the order of the leaves."""
+    L, numbers = len(leaves), np.empty(len(rows), np.int32)
+    sizes = [leaves["end"] - leaves["begin"], leaves["other_end"] - leaves["other_begin"]]
+    numbers[rows] = np.repeat(np.arange(2 * L, dtype=np.int32), np.concatenate(sizes))
+    return numbers
+
+
+def leaf_sums(stats: np.ndarray, numbers: np.ndarray, n_bits: int, sums: np.ndarray) -> None:
+    """Add the gradients and hessians of one output, from stats i64[N, 2], to sums i64[2 L, 2]."""
+    np.add.at(sums[:, 0], numbers, stats[:, 0])
+    np.add.at(sums[:, 1], numbers, stats[:, 1] >> n_bits)
