@@ -56,7 +56,7 @@ class HostRows:
     weight: np.ndarray | None
     raw: np.ndarray
     delta: None = None
-    number: int = numpy.ON_HOST
+    number: int = losses.ON_HOST
 
     @cached_property
     def derived(self) -> Derivatives:
@@ -72,7 +72,7 @@ class HostRows:
 class HostLoss(Loss):
     """A loss with derivatives of its own, f64[K, N] from y, raw f64[K, N] and the weights."""
 
-    number: int = numpy.ON_HOST
+    number: int = losses.ON_HOST
 
     def of_rows(self, y: Any, weight: Any, raw: Any, delta: Any) -> Any:
         return HostRows(self, y, weight, raw)

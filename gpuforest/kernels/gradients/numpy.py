@@ -30,7 +30,6 @@ from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 (
     SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, TWEEDIE, CROSS_ENTROPY, BINARY, MULTICLASS,
 ) = range(10)  # fmt: skip
-ON_HOST = 10  # of losses whose derivatives Python computes, see host_losses.py
 
 MOST_GRADIENT = 1e307  # beyond it a fit diverges; sums of some stay finite
 RESIDUAL_BITS = 62  # of sums of what rounding leaves of gradients
@@ -38,7 +37,7 @@ RESIDUAL_BITS = 62  # of sums of what rounding leaves of gradients
 
 def derivatives(loss: Any) -> tuple[np.ndarray, np.ndarray]:
     """Gradients and hessians f64[K, N]."""
-    if loss.number == ON_HOST:
+    if not isinstance(loss, LossOf):  # Python computes them, see host_losses.py
         found: tuple[np.ndarray, np.ndarray] = loss.derived
         return found
     y, raw, number, one = loss.y, loss.raw, loss.number, np.ones_like(loss.raw)
@@ -75,7 +74,8 @@ def derivatives(loss: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def largest(loss: Any) -> tuple[float, float]:
     """The largest size of a gradient, and of a hessian."""
-    g, h = loss.largest if loss.number == ON_HOST else sizes(derivatives(loss))
+    known = isinstance(loss, LossOf)
+    g, h = sizes(derivatives(loss)) if known else loss.largest
     return g, h
 
 
