@@ -25,6 +25,7 @@ _homes = {
         "estimators.memory": "estimate_memory",
         "estimators.quantile_forests": "ExtraTreesQuantileRegressor RandomForestQuantileRegressor",
         "estimators.selection": "BorutaSelector oob_impurity_importance oob_permutation_importance",
+        "estimators.ranking": "HistGradientBoostingRanker",
         "estimators.survival": "ExtraSurvivalTrees RandomSurvivalForest",
         "estimators.trees": "DecisionTreeClassifier DecisionTreeRegressor",
         "explain.bias_variance": "BiasVariance bias_variance",

@@ -52,7 +52,7 @@ VERSIONS = 8  # the most versions of a kernel that are kept
 # one of them at the end
 FILES = (
     "kernels/grow_subtrees/numba.py", "splits/*/numba.py", "kernels/*/numba.py",
-    "kernels/*/oblique.py", "explain/*_kernels.py",
+    "kernels/*/oblique.py", "kernels/*/ranking.py", "explain/*_kernels.py",
 )  # fmt: skip
 MODULES = [
     *dict.fromkeys(

@@ -392,7 +392,7 @@ def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray |
 
 def number_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The number i32[N] of each label, and the sorted labels; an error if one is missing."""
-    missing = f"{name} contains NaN: every row needs the label of its {name[:-1]}"
+    missing = f"{name} contains NaN: every row needs the label of its {name.removesuffix('s')}"
     numbers, distinct = _distinct(labels, name, missing)
     return numbers.astype(ROW), distinct
 

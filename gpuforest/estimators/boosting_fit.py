@@ -23,7 +23,7 @@ from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators import capabilities, fit_scope, settings
 from gpuforest.estimators.task import On, Rows, host_target
 from gpuforest.growing import boosted, edges, predict, rounds
-from gpuforest.kernels.gradients import host_losses
+from gpuforest.kernels.gradients import host_losses, ranking
 from gpuforest.kernels.gradients.losses import Loss
 
 
@@ -83,7 +83,7 @@ def needs_host(estimator: Any, y: Any) -> bool:
     return outputs or is_vector or loss_of(estimator, 0).on_host
 
 
-def loss_of(estimator: Any, n_classes: int, n_outputs: int = 1) -> Loss:
+def loss_of(estimator: Any, n_classes: int, n_outputs: int = 1, seed: int = 0) -> Loss:
     """The loss that parameters name; n_classes: 0 for regression."""
     name, quantile, spread = estimator.loss, estimator.quantile, getattr(estimator, "scale", 1.0)
     if callable(name):
@@ -92,6 +92,8 @@ def loss_of(estimator: Any, n_classes: int, n_outputs: int = 1) -> Loss:
         )
     if np.ndim(quantile):
         return host_losses.Several.of_quantiles(quantile)
+    if name in ranking.NAMES:
+        return ranking.RankingLoss(name, seed=seed)
     if name == "coxph":
         return host_losses.ProportionalHazards(name)
     if name in host_losses.AFT:

@@ -19,6 +19,7 @@ from gpuforest.core import criteria, nodes
 from gpuforest.estimators import documentation
 from gpuforest.explain.pruning import RULES
 from gpuforest.kernels.gradients.losses import LINKS, NUMBERS
+from gpuforest.kernels.gradients.ranking import NAMES as RANKING_LOSSES
 
 T = TypeVar("T", bound=type)
 
@@ -374,6 +375,19 @@ BOOSTING_OF_NUMBERS: Table = NO_CLASSES | {
     "power": (1.5, [Interval(Real, 1, 2, closed="neither")],
         'For "tweedie": the variance of y is proportional to its mean to this power.'),
 }  # fmt: skip
+OF_RANKING: Table = NO_CLASSES | {
+    "multi_strategy": None,
+    "loss": ("lambdarank", [StrOptions(set(RANKING_LOSSES))],
+        '"lambdarank": pairs of rows of a query, weighed by the change of NDCG if they changed '
+        'places. "rank_xendcg": a cross entropy of the shares of a query\'s rows, which takes less '
+        "time."),
+    "scoring": ("loss", [StrOptions({"loss"})], "Early stopping judges by 1 - NDCG@10."),
+    "validation_fraction": (0.1, [INSIDE, at_least(1), None],
+        "Queries set aside for early stopping, as a share or a number; None: training rows judge."),
+    "categorical_split": ("subset", [StrOptions({"subset"})], f"{SUBSETS}."),
+    "subsample": (1.0, [SHARE],
+        "Share of the queries that a round grows from, drawn without replacement."),
+}  # fmt: skip
 OF_BORUTA = {
     "estimator": (REQUIRED, [HasMethods(["fit", "predict"])],
         "The forest that each round grows, with all its parameters except `random_state`: a "
@@ -447,6 +461,7 @@ interaction_cst warm_start early_stopping scoring validation_fraction n_iter_no_
 verbose random_state class_weight subsample min_hessian refit multi_strategy categorical_split
 backend n_jobs memory_limit classes_ do_early_stopping_ n_iter_ n_trees_per_iteration_
 train_score_ validation_score_ is_categorical_ {EXPLAINED} {OF_DATA} seed_ backend_"""
+RANKING = BOOSTING.replace(" classes_", "")
 BORUTA = f"""estimator * importance alpha max_iter random_state support_ support_weak_ ranking_
 n_features_ n_iter_ importance_history_ shadow_max_ {OF_DATA}"""
 

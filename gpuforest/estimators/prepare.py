@@ -124,7 +124,7 @@ def prepare_rounds(
         rows = replace(rows, weight=boosting_fit.weigh(estimator, rows))
         rows = boosting_fit.exposed(estimator, rows, given.exposure)
         n_classes = 0 if rows.classes is None else len(rows.classes)
-        loss = boosting_fit.loss_of(estimator, n_classes, n_outputs(rows.target))
+        loss = boosting_fit.loss_of(estimator, n_classes, n_outputs(rows.target), seed)
         rows = boosting_fit.with_offset(rows, given.init_score, loss)
         train, held = rows, None
         if rows.weight is not None and not rows.weight.all():

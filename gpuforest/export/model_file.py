@@ -31,7 +31,7 @@ from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 from gpuforest.growing.boosted import BoostedCoding
-from gpuforest.kernels.gradients import host_losses, losses
+from gpuforest.kernels.gradients import host_losses, losses, ranking
 
 Header = dict[str, Any]
 INTEGERS = ("U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64")
@@ -479,6 +479,9 @@ def _loss_of(facts: Header, n_classes: int) -> losses.Loss:
     if name == "given":
         need(link in losses.LINKS, f"an unknown link {link!r:.80}")
         return host_losses.GivenLoss.of_link(None, str(link), n_classes)
+    if name in ranking.NAMES:
+        need(n_classes == 0 and outputs == 1, "a loss of one output")
+        return ranking.RankingLoss(name)
     need((name == "log_loss") == (n_classes > 0), "classes and loss disagree")
     if name == "quantiles":
         is_right = levels and levels == sorted(set(levels)) and 0 <= levels[0] <= levels[-1] <= 1
