@@ -18,6 +18,8 @@ from gpuforest.kernels.gradients.ranking import MOST_GRADE
 class Ranks(Numbers):
     """Grades of relevance, and the number of each row's query: f64[N, 2] from `ranked`."""
 
+    has_outputs = False
+
     def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}")

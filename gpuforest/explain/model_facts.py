@@ -17,6 +17,7 @@ from gpuforest.core.bins import categories_of
 from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import is_leaf
 from gpuforest.explain.paths import tree_depths
+from gpuforest.kernels.gradients import ranking
 
 WHERE_IT_RUNS = ("backend", "n_jobs", "memory_limit")  # parameters that are the reader's own matter
 DIGESTED = (  # arrays of a forest
@@ -63,7 +64,7 @@ def task_of(estimator: Any) -> str:
     """What an estimator is for."""
     kinds = {
         "classification": is_classifier, "survival": is_survival, "regression": is_regressor,
-        "anomalies": is_outlier_detector,
+        "anomalies": is_outlier_detector, "ranking": is_ranker,
     }  # fmt: skip
     return next((task for task, is_kind in kinds.items() if is_kind(estimator)), "embedding")
 
@@ -73,10 +74,17 @@ def is_survival(estimator: Any) -> bool:
     return hasattr(type(estimator), "unique_times_")
 
 
+def is_ranker(estimator: Any) -> bool:
+    """Whether it ranks the rows of queries, which its score needs."""
+    return getattr(estimator, "loss", None) in ranking.NAMES
+
+
 def score_name(estimator: Any) -> str:
     """What `score` and `oob_score_` are called."""
     if is_survival(estimator):
         return "concordance"
+    if is_ranker(estimator):
+        return "NDCG"
     return "accuracy" if is_classifier(estimator) else "R²"
 
 

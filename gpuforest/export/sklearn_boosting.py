@@ -47,6 +47,8 @@ def to_sklearn(estimator: Any) -> Any:
     forest: Any = model.forest
     if forest.edges.known:
         raise ValueError(CATEGORIES)
+    if model.task == "ranking":
+        raise TypeError("scikit-learn has no ranker: use to_onnx, export_c, or gpuforest.load")
     home = import_module(THERE + "gradient_boosting")
     converted = sklearn.with_known(getattr(home, model.kind), model.parameters)
     coding, K, seed = forest.coding, forest.coding.n_values, forest.seed % 2**32
