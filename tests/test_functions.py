@@ -27,6 +27,7 @@ OF_SKLEARN = {
 # functions of more arguments, which users call by keyword, as those of scikit-learn
 KEYWORDS = {
     "data/binned.py from_blocks", "estimators/boosting.py fit",
+    "estimators/ranking.py fit",
     "estimators/quantile_forests.py predict", "explain/bias_variance.py bias_variance",
     "export/graphviz.py export_graphviz", "export/graphviz.py __init__",  # as export_graphviz
     *(f"tools/plot/shap.py plot_shap_{name}"

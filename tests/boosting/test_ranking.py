@@ -223,12 +223,11 @@ def test_files_and_writers(loss, tmp_path):
     for other in (loaded, pickle.loads(pickle.dumps(model))):
         assert np.array_equal(other.predict(CODED), model.predict(CODED))
         assert other.get_params() == model.get_params()
-    rows = CODED.astype(np.float32)
     namespace = {}
-    exec(gf.export_python(model), namespace)
-    function = [f for n, f in namespace.items() if n.startswith("predict")][-1]
-    found = [function([*map(float, row)]) for row in rows[:40]]
-    assert np.allclose(found, model.predict(rows[:40]), rtol=1e-12)
+    exec(gf.export_python(model, None), namespace)
+    names = [f"feature_{i}" for i in range(4)]
+    found = [namespace["predict"](dict(zip(names, row, strict=True))) for row in CODED.tolist()]
+    assert np.allclose(found, model.predict(CODED), rtol=1e-12)
     assert model.to_onnx() is not None
     assert "HistGradientBoostingRanker" in gf.export_c(model)
     with pytest.raises(TypeError, match="no ranker"):

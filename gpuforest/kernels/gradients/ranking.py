@@ -6,10 +6,10 @@ the order by raw predictions (DCG); NDCG divides this by that of the best order.
 ===========  =====================================================================================
 loss         gradients of the rows of a query
 ===========  =====================================================================================
-lambdarank   of each pair of rows of which one is among the first 30 and which differ in y: expit of
-             minus the distance by which the better one leads, times the change of NDCG@30 if the
-             two changed places, over 0.01 + the size of that distance. Then all of a query are
-             multiplied by log2(1 + s) / s, where s is the sum of their sizes
+lambdarank   of pairs of rows that differ in y, where one row is among the first 30: expit of minus
+             the distance by which the better row leads, times the change of NDCG@30 if the two
+             changed places, over 0.01 + the size of that distance. Then all gradients of a query
+             are multiplied by log2(1 + s) / s, where s is the sum of their sizes
 rank_xendcg  of the cross entropy of a softmax of raw predictions, and of shares 2^y - u, where each
              round draws all u between 0 and 1
 ===========  =====================================================================================
@@ -173,7 +173,7 @@ def entropies_of(queries: Queries, grades: np.ndarray, raw: np.ndarray, seed: in
 
 
 @device
-def rank(raw, order, first, n):
+def rank(raw: F64s, order: I32s, first: I64, n: I64) -> None:
     """Sort the rows order[first : first + n] by raw predictions, the highest first, and rows of
     equal ones by their numbers (Shell's method: little work where they are nearly sorted)."""
     gap = 1
@@ -196,7 +196,7 @@ def rank(raw, order, first, n):
 def lambdas(
     raw: F64s, gains: F64s, starts: I64s, discount: F64s, inverse: F64s, most: I64, order: I32s,
     out: F64s2, total: F64s, scratch: F64s2,
-):  # fmt: skip
+) -> None:  # fmt: skip
     """Gradients and hessians f64[2, N] of lambdarank, and the sum of their sizes f64[Q].
 
     order : i32[N], in the order of queries; it becomes that of ranks
