@@ -77,6 +77,7 @@ SEARCH = {
     "presets": ["presets", "hyperparameters", "tuning"],
     "reading": ["export text", "rules", "decision rules"],
     "report": ["report", "confusion matrix", "roc curve"],
+    "ranking": ["learning to rank", "ranking", "lambdarank", "lambdamart", "ndcg"],
     "robustness": ["missing values", "nan", "infinity"],
     "scale": ["out of core", "dask", "cluster", "large data", "distributed"],
     "selection": ["feature selection", "boruta"],

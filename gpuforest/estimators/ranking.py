@@ -126,6 +126,8 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
         """
         if y is None and isinstance(X, BinnedData):
             y = X.y
+        if getattr(X, "blocks", None) is not None:
+            raise ValueError("a ranker sets queries aside, not blocks: bin the data without blocks")
         target, held = ranked(y, qid, group), None
         if y_val is not None:
             held = ranked(y_val, qid_val, group_val, "_val")
