@@ -90,8 +90,8 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
     >>> X = np.arange(200.0).reshape(-1, 1) % 10
     >>> y, qid = X[:, 0] // 4, np.arange(200) // 10
     >>> model = HistGradientBoostingRanker(random_state=0).fit(X, y, qid=qid)
-    >>> model.score(X, y, qid=qid)
-    1.0
+    >>> model.score(X, y, qid=qid) > 0.99
+    True
     """
 
     _task = Ranks()
