@@ -27,6 +27,7 @@ _homes = {
         "estimators.selection": "BorutaSelector oob_impurity_importance oob_permutation_importance",
         "estimators.ranking": "HistGradientBoostingRanker",
         "estimators.survival": "ExtraSurvivalTrees RandomSurvivalForest",
+        "estimators.survival_boosting": "HistGradientBoostingSurvival",
         "estimators.trees": "DecisionTreeClassifier DecisionTreeRegressor",
         "explain.bias_variance": "BiasVariance bias_variance",
         "explain.proximities": "class_prototypes impute_by_proximity proximity_outliers",

@@ -46,6 +46,45 @@ def check_survival(y: Any, n_rows: int) -> np.ndarray:
     return np.stack([time, event], axis=1)
 
 
+def check_events(y: Any, n_rows: int) -> np.ndarray:
+    """As `check_survival`, of events of one cause."""
+    found = check_survival(y, n_rows)
+    if found[:, 1].max(initial=0) > 1:
+        raise ValueError(
+            "boosting takes events of one cause, and y has several: pass whether the event of one "
+            "cause came, or take RandomSurvivalForest"
+        )
+    return found
+
+
+def check_intervals(y: Any, n_rows: int) -> np.ndarray:
+    """The ends f64[N, 2] of intervals in which events came, of columns named lower and upper, or
+    of events and times: a known time is both ends, and a censored one has no upper end."""
+    fields = arrays.fields_of(y, "y")
+    if {*fields} != {"lower", "upper"}:
+        time, event = check_events(y, n_rows).T
+        return np.stack([time, np.where(event > 0, time, np.inf)], axis=1)
+    if any(column.dtype.kind not in "iuf" for column in fields.values()):
+        raise ValueError("lower and upper of y must be numbers")
+    low, high = (np.asarray(fields[name], np.float64) for name in ("lower", "upper"))
+    if len(low) != n_rows:
+        raise ValueError(f"X has {n_rows} rows, y has {len(low)}")
+    wrong = ~((low >= 0) & (low <= high) & np.isfinite(low))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            "intervals of y must have 0 <= lower <= upper, and lower must be finite: row "
+            f"{row} has {low[row]} and {high[row]}"
+        )
+    return np.stack([low, high], axis=1)
+
+
+def events_of(y: np.ndarray) -> np.ndarray:
+    """Times and events f64[N, 2] of intervals: a row without a known time is known up to the lower
+    end."""
+    return np.stack([y[:, 0], y[:, 0] == y[:, 1]], axis=1)
+
+
 def are_survival(y: np.ndarray, n_causes: int) -> bool:
     """Whether finite numbers f64[N, 2] are times and causes, and some event has come."""
     time, event = y.T

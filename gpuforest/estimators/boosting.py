@@ -52,7 +52,7 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
             `BinnedData`, which may bring y and weights. Its bins come from all rows, also
             those on which early stopping judges.
         y : array-like of shape (n_samples,)
-            Class labels, or real numbers.
+            Class labels, or real numbers; for survival see `HistGradientBoostingSurvival`.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights >= 0. A row of weight zero is as if it were not there.
         X_val, y_val, sample_weight_val : as X, y, sample_weight, default=None
@@ -133,14 +133,20 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
         forest = stopping.forest(grown)
         self.train_score_ = np.array(stopping.train_scores)
         self.validation_score_ = np.array(stopping.validation_scores)
+        learned = self._learned(stopping)
         if self.refit and self.do_early_stopping_:
             best = max(1, best_round(self.validation_score_, False))
             del stopping, boosting, grown, forest  # makes room
             anew = clone(self).set_params(early_stopping=False, refit=False, max_iter=best)
             with progress.stage("refitting"):
                 anew._boost(given, None, seed, None, backend)
-            forest = anew.forest_
+            forest, learned = anew.forest_, {name: vars(anew)[name] for name in learned}
+        vars(self).update(learned)
         self._keep(forest)
+
+    def _learned(self, stopping: boosting_fit.EarlyStopping) -> dict[str, Any]:
+        """The attributes that follow from training rows and their last raw predictions."""
+        return {}
 
     def _keep(self, forest: Forest, plan: Any = None) -> None:
         self.forest_, self.seed_ = forest, forest.seed

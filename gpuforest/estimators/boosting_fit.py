@@ -311,7 +311,8 @@ class EarlyStopping:
 
     def _score(self, rows: Rows, raw: np.ndarray) -> float:
         estimator = self.estimator
-        y = rows.y if self.coding.classes is None else self.coding.classes[rows.y]
+        classes = self.coding.classes
+        y = estimator._task.shown(rows.y) if classes is None else classes[rows.y]
         scorer = check_scoring(estimator, estimator.scoring)
         weight = {} if rows.weight is None else {"sample_weight": rows.weight}
         predicting = replace_predictions(estimator, self.coding, raw)  # no tree is walked

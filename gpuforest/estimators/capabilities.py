@@ -9,7 +9,7 @@ import numpy as np
 from gpuforest.core import criteria
 from gpuforest.data import passes, target_statistics
 
-TARGETED = "forests quantiles survival trees bags AdaBoost boosting"
+TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards"
 ALL = f"{TARGETED} isolation"
 WITHOUT_LABELS = ("isolation", "AdaBoost")  # they leave groups and blocks of BinnedData unread
 ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
@@ -55,7 +55,8 @@ REFUSALS = [
     Refusal("outputs", "ordered", target_statistics.ONE_OUTPUT),
     Refusal("outputs", "auto", target_statistics.ONE_OUTPUT),
     Refusal("outputs", "monotonic",
-        "Monotonicity constraints are not supported with multiple outputs."),
+        "Monotonicity constraints are not supported with multiple outputs.",
+        f"{NOT_BOOSTING} boosting"),
     Refusal("outputs", "dask", passes.LABELS, of_labels=True),
     Refusal("outputs", "dask by rows", passes.LABELS, of_labels=True),
     Refusal("subset", "absolute error", NUMERIC, NOT_BOOSTING),
@@ -80,7 +81,7 @@ REFUSALS = [
         'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
         "number"),
     Refusal("warm_start", "refit", ANEW),
-    Refusal("warm_start", "preset", ANEW, "boosting"),
+    Refusal("warm_start", "preset", ANEW, "boosting hazards"),
     Refusal("pruning", "binned",
         "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
         "or a frame, or a number as ccp_alpha"),

@@ -388,6 +388,23 @@ OF_RANKING: Table = NO_CLASSES | {
     "subsample": (1.0, [SHARE],
         "Share of the queries that a round grows from, drawn without replacement."),
 }  # fmt: skip
+BOOSTING_OF_SURVIVAL: Table = NO_CLASSES | {
+    "loss": ("coxph", [StrOptions({"coxph", "aft_logistic", "aft_extreme"})],
+        '"coxph": Cox\'s partial likelihood. "aft_logistic" and "aft_extreme": accelerated failure '
+        "times, whose logarithms have logistic noise, or noise of the distribution of least "
+        "extreme values, as Weibull's."),
+    "scale": (1.0, [Interval(Real, 0, None, closed="neither")],
+        "For accelerated failure times: what the noise of ln T is multiplied by."),
+    "multi_strategy": None,
+    "categorical_split": ("subset", [StrOptions({"subset"})],
+        "A split divides the categories, of which there are at most `max_bins`, into two sets."),
+    "event_times_": ("float64 ndarray of shape (n_times,)",
+        "The times of events in the training rows, or the upper ends of their intervals."),
+    "unique_times_": ("float64 ndarray of shape (n_times,)", "The same times."),
+    "baseline_hazard_": ("float64 ndarray of shape (n_times,)",
+        "Of \"coxph\", Breslow's hazard at each of these times, of a raw prediction of 0."),
+    "example": None,
+}  # fmt: skip
 OF_BORUTA = {
     "estimator": (REQUIRED, [HasMethods(["fit", "predict"])],
         "The forest that each round grows, with all its parameters except `random_state`: a "
@@ -462,6 +479,10 @@ verbose random_state class_weight subsample min_hessian refit multi_strategy cat
 backend n_jobs memory_limit classes_ do_early_stopping_ n_iter_ n_trees_per_iteration_
 train_score_ validation_score_ is_categorical_ {EXPLAINED} {OF_DATA} seed_ backend_"""
 RANKING = BOOSTING.replace(" classes_", "")
+BOOSTING_SURVIVAL = (
+    BOOSTING.replace("quantile link power", "scale")
+    + " event_times_ unique_times_ baseline_hazard_"
+)
 BORUTA = f"""estimator * importance alpha max_iter random_state support_ support_weak_ ranking_
 n_features_ n_iter_ importance_history_ shadow_max_ {OF_DATA}"""
 

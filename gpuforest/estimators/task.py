@@ -167,6 +167,10 @@ class Task:
     scorer: Callable[[CheckedTarget], importances.Score]
     judged: Callable[[TrainingPlan, Forest, np.ndarray], dict[str, Any]]
 
+    def shown(self, y: np.ndarray) -> np.ndarray:
+        """Targets of numbers as users pass them, for their scorers."""
+        return y
+
     def tree_score(self, checked: CheckedTarget) -> importances.Score:
         """A function that scores a tree's predictions for some rows; higher is better."""
         y, score = host_target(checked), self.scorer(checked)

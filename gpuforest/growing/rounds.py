@@ -41,7 +41,7 @@ def rounds(
 
 def refuse_overflow(y: np.ndarray, weight: np.ndarray | None) -> None:
     """Raise ValueError if weighted gradients would lie beyond float64."""
-    far = float(np.abs(y).max())
+    far = float(np.abs(y, where=np.isfinite(y), out=np.zeros(y.shape)).max())  # ends may be inf
     if weight is not None and far > 1 and float(weight.max()) > MOST_STEP / far:
         raise ValueError(
             "weights times targets lie beyond 1e304, whose sums overflow: divide the weights or y "

@@ -35,7 +35,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpuforest.common import elementary
+from gpuforest.common import elementary, sums
 from gpuforest.kernels.gradients import losses, numpy
 from gpuforest.kernels.gradients.losses import FACTS, Loss, exact_sum
 
@@ -303,8 +303,23 @@ class AcceleratedFailure(HostLoss):
         share = 1.0 - elementary.exp(-np.minimum(gap, elementary.MOST))
         return np.asarray(value + jacobian - elementary.log(np.maximum(share, TINY)))
 
+    def check(self, y: np.ndarray) -> None:
+        low, high = y.T
+        if np.isinf(high).all():
+            raise ValueError("all rows of y are censored: at least one must have had its event")
+        if not (low > 0).any():
+            raise ValueError("no row of y has a time above 0, or a lower end above 0")
+        if (high == 0).any():
+            row = int(np.argmax(high == 0))
+            raise ValueError(f"loss={self.name!r} needs events later than time 0: row {row} is not")
+
     def predictions(self, raw: np.ndarray) -> np.ndarray:
         return elementary.exp(raw[:, 0])
+
+    def cumulative_hazard(self, raw: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """-ln P(T > time), f64[N, T], of raw predictions f64[N] at times > 0."""
+        z = (elementary.log(times) - raw[:, None]) / self.spread
+        return elementary.log1p_exp(z) if self.name == "aft_logistic" else elementary.exp(z)
 
 
 def hazards(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -329,65 +344,97 @@ def quotient(d: np.ndarray) -> Derivatives:
 class RiskSets:
     """Who is at risk when: rows in the order of their times, and sums over later rows."""
 
-    def __init__(self, y: np.ndarray) -> None:
+    def __init__(self, y: np.ndarray, weight: np.ndarray | None) -> None:
         """y : f64[N, 2], times and whether the event came"""
-        times, self.place = np.unique(y[:, 0], return_inverse=True)
-        self.order = np.argsort(self.place, kind="stable")
-        self.first = np.searchsorted(self.place[self.order], np.arange(len(times)))
-        self.event = y[:, 1] > 0
+        self.y, self.weight = y, weight
+        self.order = np.argsort(y[:, 0], kind="stable")
+        sorted_times = y[self.order, 0]
+        self.first = np.flatnonzero(np.append(True, sorted_times[1:] != sorted_times[:-1]))
+        self.times, N = sorted_times[self.first], len(y)
+        self.sizes = np.diff(self.first, append=N)
+        own = np.ones(N) if weight is None else weight
+        bits = 61 - N.bit_length() - int(np.frexp(own.max())[1])
+        self.unit, scale = float(np.ldexp(1.0, -bits)), losses.unit_of(own)
+        # weights in the order of times: of all rows in units, and of those whose event came
+        self.own = self.of_rows(np.ldexp(own, bits))
+        self.event = self.of_rows(own * (y[:, 1] > 0))
+        whole = np.rint(self.event * scale).astype(np.int64)
+        self.events = np.add.reduceat(whole, self.first) / scale  # f64[T], of each time
 
-    def of_times(self, values: np.ndarray) -> np.ndarray:
-        """Sums i64[T] of the rows of each time, of i64[N]."""
-        return np.add.reduceat(values[self.order], self.first)
+    def of_rows(self, values: np.ndarray) -> np.ndarray:
+        """Values of rows in the order of times."""
+        return np.take(values, self.order)
 
-    def hazards(
-        self, raw: np.ndarray, weight: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """exp(raw - top) times weight of each row as integers i64[N]; of each time its events
-        f64[T] and what is at risk i64[T]; what the integers are multiplied by. All sums are of
-        integers."""
-        own = np.ones(len(raw)) if weight is None else weight
-        bits = 61 - len(raw).bit_length() - int(np.frexp(own.max())[1])
-        relative = np.ldexp(elementary.exp(raw - raw.max()) * own, bits)
-        whole = np.maximum(np.rint(relative), 1.0).astype(np.int64)
-        unit = losses.unit_of(own)
-        events = self.of_times(np.rint(own * unit * self.event).astype(np.int64)) / unit
-        at_risk = self.of_times(whole)[::-1].cumsum()[::-1]
-        return whole, events, at_risk, float(np.ldexp(1.0, -bits))
+    def each_row(self, values: np.ndarray) -> np.ndarray:
+        """Values of times for their rows."""
+        return values if len(self.first) == len(self.order) else np.repeat(values, self.sizes)
+
+    def at_risk(self, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """exp(raw - top) times weight of each row in the order of times, f64[N] of whole numbers
+        of units; and what is at risk at each time, f64[T]. All sums are of integers."""
+        top, sorted_raw = raw.max(), self.of_rows(raw)
+        relative = np.empty(len(raw))
+        for part in sums.blocks(len(raw)):
+            found = elementary.exp(sorted_raw[part] - top) * self.own[part]
+            relative[part] = np.maximum(np.rint(found), 1.0)
+        upto = np.cumsum(relative.astype(np.int64))
+        before = np.append(0, upto[self.first[1:] - 1])
+        return relative, (upto[-1] - before).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class ProportionalHazards(HostLoss):
     """Cox's partial likelihood, with Breslow's treatment of ties; raw is the log of the hazard."""
 
-    known: list[tuple[np.ndarray, RiskSets]] = field(default_factory=list, compare=False)
+    known: list[RiskSets] = field(default_factory=list, compare=False)
     facts = "log"
 
-    def sets_of(self, y: np.ndarray) -> RiskSets:
-        """The risk sets of targets, which the loss keeps: rounds come back with the same ones."""
-        for own, sets in self.known:
-            if own is y:
+    def sets_of(self, y: np.ndarray, weight: np.ndarray | None) -> RiskSets:
+        """The risk sets of rows, which the loss keeps: rounds come back with the same ones."""
+        for sets in self.known:
+            if sets.y is y and sets.weight is weight:
                 return sets
-        self.known.append((y, RiskSets(y)))
-        return self.known[-1][1]
+        self.known.append(RiskSets(y, weight))
+        return self.known[-1]
 
     def derivatives(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> Derivatives:
-        sets = self.sets_of(y)
-        whole, events, at_risk, _ = sets.hazards(raw[0], weight)
-        rate = events / at_risk  # a hazard in units of whole numbers
-        hazard, square = np.cumsum(rate), np.cumsum(rate / at_risk)
-        g = whole * hazard[sets.place]
-        h = np.maximum(g - (whole * whole.astype(np.float64)) * square[sets.place], 0.0)
-        own = sets.event if weight is None else sets.event * weight
-        return (g - own)[None], h[None]
+        sets = self.sets_of(y, weight)
+        relative, at_risk = sets.at_risk(raw[0])
+        rate = sets.events / at_risk  # a hazard in units of whole numbers
+        hazard = sets.each_row(np.cumsum(rate))
+        square = sets.each_row(np.cumsum(rate / at_risk))
+        found = np.empty((2, len(y)))
+        for part in sums.blocks(len(y)):
+            own, rows = relative[part], sets.order[part]
+            g = own * hazard[part]
+            found[0, rows] = g - sets.event[part]
+            found[1, rows] = np.maximum(g - own * own * square[part], 0.0)
+        return found[:1], found[1:]
+
+    def check(self, y: np.ndarray) -> None:
+        if not (y[:, 1] > 0).any():
+            raise ValueError("all rows of y are censored: at least one must have had its event")
 
     def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         return np.zeros(1)
 
     def mean(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> float:
         """The partial likelihood of all events, negated, over the weight of all rows."""
-        sets = self.sets_of(y)
-        _, _, at_risk, unit = sets.hazards(raw[0], weight)
-        log_risk = elementary.log(at_risk * unit) + raw[0].max()
-        each = np.where(sets.event, log_risk[sets.place] - raw[0], 0.0)
-        return losses.exact_mean(each, weight)
+        sets = self.sets_of(y, weight)
+        log_risk = elementary.log(sets.at_risk(raw[0])[1] * sets.unit) + raw[0].max()
+        each = np.empty(len(y))
+        each[sets.order] = sets.each_row(log_risk)
+        return losses.exact_mean(np.where(y[:, 1] > 0, each - raw[0], 0.0), weight)
+
+    def predictions(self, raw: np.ndarray) -> np.ndarray:
+        return raw[:, 0]
+
+    def baseline_hazard(
+        self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The times of events, f64[n], and Breslow's hazard at each, of a row whose raw prediction
+        is 0."""
+        sets = self.sets_of(y, weight)
+        rises = sets.events / (sets.at_risk(raw[0])[1] * sets.unit)
+        came = sets.events > 0
+        return sets.times[came], rises[came] * elementary.exp(-raw[0].max())
