@@ -23,11 +23,21 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.survival import SurvivalForest
+from gpuforest.estimators.survival_boosting import HistGradientBoostingSurvival
 from gpuforest.explain import paths, quantile_forest, survival, uncertainty
 from gpuforest.explain.model_facts import WHERE_IT_RUNS
 from gpuforest.export import model_file, sklearn, sklearn_boosting
 from gpuforest.export.container import Arrays
-from gpuforest.export.model_file import CURVES, DRAWN_BY, KEPT, NUMBERS_KEPT, SCORES, Header
+from gpuforest.export.model_file import (
+    CURVES,
+    DRAWN_BY,
+    KEPT,
+    NUMBERS_KEPT,
+    OF_EVENTS,
+    SCORES,
+    Header,
+)
+from gpuforest.kernels.gradients.host_losses import AFT
 
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 CHECKED = 2**19  # training rows and trees of a survival forest whose risks are checked at once
@@ -114,6 +124,7 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     estimator.n_features_in_ = forest.edges.n_features
     for attribute, value in _facts(header, arrays, forest).items():
         setattr(estimator, attribute, value)
+    need(_events_fit(estimator, arrays, coding), "times of events amiss")
     estimator._keep(forest)
     estimator.criterion_ = criterion.name
     need(("pruning_curve" in header) == ("ccp_alpha" in header), "an alpha without its curve")
@@ -131,6 +142,23 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
     return estimator
 
 
+def _events_fit(estimator: Any, arrays: Arrays, coding: Any) -> bool:
+    """Whether a file has the times and hazards that the estimator needs, and no others."""
+    times, hazards = map(arrays.get, OF_EVENTS)
+    if not isinstance(estimator, HistGradientBoostingSurvival):
+        return times is None and hazards is None and not is_of_events(coding)
+    if times is None or coding.loss.name != estimator.loss:
+        return False
+    if estimator.loss == "coxph":
+        return hazards is not None and len(hazards) == len(times)
+    return hazards is None and bool(times[0] > 0) and coding.loss.spread == estimator.scale
+
+
+def is_of_events(coding: Any) -> bool:
+    """Whether the loss of a coding, if it has one, is of survival."""
+    return hasattr(coding, "loss") and coding.loss.name in ("coxph", *AFT)
+
+
 def _facts(header: Header, arrays: Arrays, forest: Forest) -> dict[str, Any]:
     """The attributes that a file holds as they are."""
     found: dict[str, Any] = {f"{n}_": header[n] for n in header.keys() & NUMBERS_KEPT}
@@ -141,6 +169,7 @@ def _facts(header: Header, arrays: Arrays, forest: Forest) -> dict[str, Any]:
         found |= {f"{score}_": arrays.get(score, np.zeros(0)) for score in SCORES}
         found |= {"scored_by_": boosting["scored_by"]} if "scored_by" in boosting else {}
         found["do_early_stopping_"] = boosting["stops"]
+        found |= {f"{name}_": arrays[name] for name in {*OF_EVENTS} & arrays.keys()}
     if (names := header.get("feature_names")) is not None:
         need(len(names) == forest.edges.n_features, "feature names that do not fit")
         need(len({*names}) == len(names), "a feature name that comes twice")

@@ -14,6 +14,7 @@ UNSAID = (
     "y does not say which of its columns {!r} and {!r} is the event and which is the time: name "
     "them so, such as 'event' and 'time', or let the event be of dtype bool and the time be numbers"
 )
+ENDS = {"lower", "upper"}  # columns of intervals
 PAIR = np.dtype([("event", np.float64), ("time", np.float64)])  # a target of survival
 HOW = (
     "y must say which rows had their event, and when: pass a structured array of two fields, "
@@ -48,6 +49,11 @@ def check_survival(y: Any, n_rows: int) -> np.ndarray:
 
 def check_events(y: Any, n_rows: int) -> np.ndarray:
     """As `check_survival`, of events of one cause."""
+    if {*arrays.fields_of(y, "y")} == ENDS:
+        raise ValueError(
+            "y has intervals, which loss='aft_logistic' and loss='aft_extreme' take: pass one of "
+            "these, or events and times"
+        )
     found = check_survival(y, n_rows)
     if found[:, 1].max(initial=0) > 1:
         raise ValueError(
@@ -61,7 +67,7 @@ def check_intervals(y: Any, n_rows: int) -> np.ndarray:
     """The ends f64[N, 2] of intervals in which events came, of columns named lower and upper, or
     of events and times: a known time is both ends, and a censored one has no upper end."""
     fields = arrays.fields_of(y, "y")
-    if {*fields} != {"lower", "upper"}:
+    if {*fields} != ENDS:
         time, event = check_events(y, n_rows).T
         return np.stack([time, np.where(event > 0, time, np.inf)], axis=1)
     if any(column.dtype.kind not in "iuf" for column in fields.values()):

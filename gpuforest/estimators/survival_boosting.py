@@ -91,6 +91,7 @@ class HistGradientBoostingSurvival(HistGradientBoosting):
 
     _family, _presets = "hazards", PRESETS
     multi_strategy: ClassVar[str] = "one_output_per_tree"
+    scale: float
     event_times_: np.ndarray
 
     @property

@@ -61,6 +61,9 @@ ARRAYS: Layout = {
     "classes": (("BOOL", *INTEGERS, "F16", "F32", "F64"), ".", None),  # strings: in the header
     "baseline": (("F64",), ".", None),  # of gradient boosting, see growing/boosted.py
     "units": (("F64",), "..", None),
+    # of boosting of survival, see kernels/gradients/host_losses.py
+    "event_times": (("F64",), ".", lambda times: _ascend(times)),
+    "baseline_hazard": (("F64",), ".", lambda rises: (rises >= 0).all()),
     "train_score": (("F64",), ".", None),  # infinite: a loss beyond float64; NaN: a user's score
     "validation_score": (("F64",), ".", None),
     # the weights that training rows were drawn with, if they had any
@@ -74,6 +77,7 @@ ARRAYS: Layout = {
 }
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
 EDGES = ("values", "offsets", "kinds")
+OF_EVENTS = ("event_times", "baseline_hazard")
 DRAWN_BY = ("draw_weights", "draw_groups")
 SCORES = ("train_score", "validation_score")
 # curves of errors are attributes, without the "_" at their end; their first column ascends
@@ -126,6 +130,7 @@ HEADER: dict[str, Any] = {
         "outputs?": int,
         "offset?": bool,
         "vector?": bool,
+        "spread?": float,
     },
 }
 # attributes of estimators by their name in the header
@@ -168,6 +173,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     if forest.baseline is not None:
         arrays |= {name: facts[f"{name}_"] for name in SCORES if len(facts[f"{name}_"])}
         arrays |= {"baseline": forest.baseline, "units": coding.units}
+        arrays |= {name: facts.get(f"{name}_") for name in OF_EVENTS}
     if forest.tree_weights is not None:
         arrays["tree_errors"] = facts["estimator_errors_"][: forest.n_trees]
     if sampling is not None:
@@ -273,6 +279,8 @@ def _header(model: Model, sampling: rules.Sampling | None) -> Header:
         boosting |= {"offset": True} if coding.has_offset else {}
         boosting |= {"vector": True} if coding.is_vector else {}
         boosting["stops"] = bool(facts["do_early_stopping_"])
+        if (spread := getattr(coding.loss, "spread", None)) is not None:
+            boosting["spread"] = spread
         scorer = scorer_name(model.parameters["scoring"], facts.get("scored_by_"))
         boosting |= {} if scorer is None else {"scored_by": scorer}
     # a file without it means votes where this parameter says so, which may be newer than the trees
@@ -479,6 +487,9 @@ def _loss_of(facts: Header, n_classes: int) -> losses.Loss:
     if name == "given":
         need(link in losses.LINKS, f"an unknown link {link!r:.80}")
         return host_losses.GivenLoss.of_link(None, str(link), n_classes)
+    if name == "coxph" or name in host_losses.AFT:
+        need(n_classes == 0 and outputs == 1, "a loss of one output")
+        return _loss_of_events(facts)
     if name in ranking.NAMES:
         need(n_classes == 0 and outputs == 1, "a loss of one output")
         return ranking.RankingLoss(name)
@@ -491,6 +502,20 @@ def _loss_of(facts: Header, n_classes: int) -> losses.Loss:
     loss = losses.Loss.of(name, quantile, n_classes, power)
     need(outputs == 1 or not loss.has_delta, "a loss of one output")
     return loss if outputs == 1 else host_losses.Several.of_outputs(loss, outputs)
+
+
+def _loss_of_events(boosting: Header) -> losses.Loss:
+    """A loss of boosting of survival."""
+    if boosting["loss"] == "coxph":
+        return host_losses.ProportionalHazards("coxph")
+    need(0 < boosting["spread"] < inf, "a spread out of range")
+    return host_losses.AcceleratedFailure(boosting["loss"], spread=boosting["spread"])
+
+
+def _ascend(times: np.ndarray) -> bool:
+    """Whether these are finite times >= 0 that ascend, one or more."""
+    is_finite = bool(times.size and np.isfinite(times).all() and times[0] >= 0)
+    return is_finite and bool((np.diff(times) > 0).all())
 
 
 def _with_means(forest: Forest, means: np.ndarray) -> Forest:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuforest.common import sums
 from gpuforest.common.elementary import exp, expit
 from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 
@@ -104,12 +105,14 @@ def scales(most_g: float, most_h: float, g_bits: int, h_bits: int, one: bool) ->
 def gradients(loss: LossOf, rules: TreeRules, stats: np.ndarray) -> None:
     """Fill `stats` i64[K, N, 1 or 2]."""
     (g, h), scale = derivatives(loss), rules.scale
-    whole = np.floor(g * scale.g + 0.5).astype(np.int64)
-    if stats.shape[2] == 1:
-        stats[:, :, 0] = (whole << rules.n_bits) + 1
-        return
-    stats[:, :, 0] = whole
-    stats[:, :, 1] = (np.floor(h * scale.h + 0.5).astype(np.int64) << rules.n_bits) + 1
+    for part in sums.blocks(g.shape[1]):
+        whole, out = np.floor(g[:, part] * scale.g + 0.5).astype(np.int64), stats[:, part]
+        if stats.shape[2] == 1:
+            out[:, :, 0] = (whole << rules.n_bits) + 1
+            continue
+        out[:, :, 0] = whole
+        of_h = np.floor(h[:, part] * scale.h + 0.5).astype(np.int64)
+        out[:, :, 1] = (of_h << rules.n_bits) + 1
 
 
 def residual_bits(loss: LossOf, rules: TreeRules) -> np.ndarray:
