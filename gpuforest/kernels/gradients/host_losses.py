@@ -355,7 +355,7 @@ class RiskSets:
         own = np.ones(N) if weight is None else weight
         bits = 61 - N.bit_length() - int(np.frexp(own.max())[1])
         self.unit, scale = float(np.ldexp(1.0, -bits)), losses.unit_of(own)
-        # weights in the order of times: of all rows in units, and of those whose event came
+        # weights in the order of times: of all rows in units, and of the rows that had their event
         self.own = self.of_rows(np.ldexp(own, bits))
         self.event = self.of_rows(own * (y[:, 1] > 0))
         whole = np.rint(self.event * scale).astype(np.int64)
