@@ -28,6 +28,7 @@ from gpuforest.estimators.isolation import IsolationForest as _IsolationForest
 from gpuforest.estimators.memory import estimate_memory as estimate_memory
 from gpuforest.estimators.quantile_forests import ExtraTreesQuantileRegressor as _ExtraTreesQuantileRegressor
 from gpuforest.estimators.quantile_forests import RandomForestQuantileRegressor as _RandomForestQuantileRegressor
+from gpuforest.estimators.ranking import HistGradientBoostingRanker as _HistGradientBoostingRanker
 from gpuforest.estimators.selection import BorutaSelector as _BorutaSelector
 from gpuforest.estimators.selection import oob_impurity_importance as oob_impurity_importance
 from gpuforest.estimators.selection import oob_permutation_importance as oob_permutation_importance
@@ -299,6 +300,30 @@ class HistGradientBoostingClassifier(_HistGradientBoostingClassifier):
         class_weight: dict[Any, Any] | str | None = None, subsample: float = 1.0,
         min_hessian: float = 0.001, refit: bool = False,
         multi_strategy: str = "one_output_per_tree", categorical_split: str = "subset",
+        backend: str = "auto", n_jobs: int | None = None, memory_limit: int | str | None = None,
+    ) -> None: ...
+
+class HistGradientBoostingRanker(_HistGradientBoostingRanker):
+    loss: str; learning_rate: float; max_iter: int; max_leaf_nodes: int | None
+    max_depth: int | None; min_samples_leaf: int; l2_regularization: float; max_features: float
+    max_bins: int; categorical_features: Any; monotonic_cst: Any
+    interaction_cst: list[Any] | tuple[Any, ...] | str | None; warm_start: bool
+    early_stopping: str | bool; scoring: str; validation_fraction: float | int | None
+    n_iter_no_change: int; tol: float; verbose: int
+    random_state: int | np.random.RandomState | None; subsample: float; min_hessian: float
+    refit: bool; categorical_split: str; backend: str; n_jobs: int | None
+    memory_limit: int | str | None
+    def __init__(
+        self, loss: str = "lambdarank", *, learning_rate: float = 0.1, max_iter: int = 100,
+        max_leaf_nodes: int | None = 31, max_depth: int | None = None, min_samples_leaf: int = 20,
+        l2_regularization: float = 0.0, max_features: float = 1.0, max_bins: int = 255,
+        categorical_features: Any = "from_dtype", monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None, warm_start: bool = False,
+        early_stopping: str | bool = "auto", scoring: str = "loss",
+        validation_fraction: float | int | None = 0.1, n_iter_no_change: int = 10,
+        tol: float = 1e-07, verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None, subsample: float = 1.0,
+        min_hessian: float = 0.001, refit: bool = False, categorical_split: str = "subset",
         backend: str = "auto", n_jobs: int | None = None, memory_limit: int | str | None = None,
     ) -> None: ...
 
