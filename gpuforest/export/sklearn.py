@@ -137,8 +137,9 @@ def copy_to(estimator: Any, facts: dict[str, Any], *names: str) -> None:
 
 def _sklearn_member(forest: Any, tree: Any) -> Any:
     """A tree of a fitted forest of scikit-learn; its classes are their numbers, as there."""
-    converted = type(forest.estimator_)(**{p: getattr(forest, p) for p in forest.estimator_params})
-    converted.n_features_in_, converted.n_outputs_ = forest.n_features_in_, forest.n_outputs_
+    converted = copy(forest.estimator_)
+    vars(converted).update({p: getattr(forest, p) for p in forest.estimator_params})
+    converted.n_features_in_, converted.n_outputs_ = tree.n_features, tree.n_outputs
     if hasattr(forest, "classes_"):
         converted.n_classes_ = forest.n_classes_
         several = isinstance(converted.n_classes_, list)
@@ -206,11 +207,8 @@ def isolation_to_sklearn(estimator: Any) -> Any:
     converted.max_samples_ = int(forest.node_sums(0, 1)[0, 0])
     n_trees, features = forest.n_trees, np.arange(forest.edges.n_features)
     converted.estimator_ = import_module("sklearn.tree._classes").ExtraTreeRegressor(max_features=1)
-    converted.estimators_ = [copy(converted.estimator_) for _ in range(n_trees)]
-    for t, member in enumerate(converted.estimators_):
-        member.n_features_in_, member.n_outputs_ = forest.edges.n_features, 1
-        member.tree_ = sklearn_tree(TreeView(model, t))
-    trees = [member.tree_ for member in converted.estimators_]
+    trees = [sklearn_tree(TreeView(model, t)) for t in range(n_trees)]
+    converted.estimators_ = [_sklearn_member(converted, tree) for tree in trees]
     vars(converted).update(
         estimators_features_=[features.copy() for _ in range(n_trees)],
         _max_features=len(features),
@@ -251,26 +249,37 @@ def forest_of(model: Any) -> Forest:
 def packed_trees(trees: list[Any]) -> tuple[np.ndarray, np.ndarray, BinEdges, list[np.ndarray]]:
     """Packed nodes of trees, where leaves point at row 0, the offsets of trees, the edges, and of
     each tree its nodes there in the order of nodes.py."""
-    orders, edges = [_order(tree) for tree in trees], _edges(trees)
-    nodes = np.concatenate([_nodes(*pair, edges) for pair in zip(trees, orders, strict=True)])
-    offsets = np.cumsum([0, *(tree.node_count for tree in trees)]).astype(dtypes.OFFSET)
+    orders = [_order(tree) for tree in trees]
+    names = "feature", "threshold", "missing_go_to_left"
+    columns = [np.concatenate(of_nodes(trees, orders, name)) for name in names]
+    split = np.flatnonzero(columns[0] >= 0)
+    feature, threshold, missing_left = (column[split] for column in columns)
+    edges, bin = _edges(trees[0].n_features, feature, threshold)
+    nodes = np.full(len(columns[0]), LEAF_WORD, dtypes.NODE)
+    pairs = zip(orders, of_nodes(trees, orders, "children_left"), strict=True)
+    child = np.concatenate([np.argsort(order)[left] for order, left in pairs])[split]
+    words = pack_splits(xp, feature, bin, missing_left != 0)
+    nodes[split] = words + (child.astype(dtypes.NODE) << np.uint64(CHILD_SHIFT))
+    offsets = np.cumsum([0, *map(len, orders)]).astype(dtypes.OFFSET)
     return nodes, offsets, edges, orders
 
 
+def of_nodes(trees: list[Any], orders: list[np.ndarray], name: str) -> list[np.ndarray]:
+    """An attribute of the nodes of each tree, in the order of ours."""
+    return [getattr(tree, name)[order] for tree, order in zip(trees, orders, strict=True)]
+
+
 def of_leaves(trees: list[Any], orders: list[np.ndarray], name: str) -> list[np.ndarray]:
-    """An attribute of the leaves of each tree, in the order of ours."""
-    pairs = zip(trees, orders, strict=True)
-    return [getattr(tree, name)[order[tree.children_left[order] < 0]] for tree, order in pairs]
+    """The same of the leaves alone."""
+    pairs = zip(*(of_nodes(trees, orders, n) for n in (name, "children_left")), strict=True)
+    return [values[left < 0] for values, left in pairs]
 
 
 def _with_medians(
     forest: Forest, trees: list[Any], orders: list[np.ndarray], criterion: Criterion
 ) -> Forest:
     """The forest with what scikit-learn's trees know of all nodes, not of the leaves alone."""
-    value, impurity = (
-        np.concatenate([getattr(t, n)[o] for t, o in zip(trees, orders, strict=True)])
-        for n in ("value", "impurity")
-    )
+    value, impurity = (np.concatenate(of_nodes(trees, orders, n)) for n in ("value", "impurity"))
     measure = criterion.of_outputs(forest.coding.n_outputs)
     weight = forest.node_sums(0, forest.n_trees)[:, 0]
     errors = np.maximum(impurity, 0.0) * weight / forest.coding.decrease(1.0, measure)
@@ -284,26 +293,26 @@ def seed_of(model: Any) -> int:
     return int(seed) if isinstance(seed, Integral) else 0
 
 
-def _edges(trees: list[Any]) -> BinEdges:
-    """The distinct thresholds of each feature; +inf, above which only missing values lie, is
-    the end of the last bin."""
-    F = trees[0].n_features
+def _edges(F: int, feature: np.ndarray, threshold: np.ndarray) -> tuple[BinEdges, np.ndarray]:
+    """The distinct thresholds f64[n] of splits by each feature, and the bin i64[n] that each ends;
+    +inf, above which only missing values lie, is the end of the last bin."""
     if F > dtypes.MAX_FEATURES:
         raise ValueError(f"the model has {F} features: at most {dtypes.MAX_FEATURES} are supported")
-    feature = np.concatenate([tree.feature for tree in trees])
-    threshold = np.concatenate([tree.threshold for tree in trees])
-    finite = (feature >= 0) & np.isfinite(threshold)
-    feature, threshold = feature[finite], threshold[finite]
-    ends = np.cumsum(np.bincount(feature, minlength=F))
-    by_feature = np.split(threshold[np.argsort(feature, kind="stable")], ends[:-1])
-    columns = [np.unique(thresholds) for thresholds in by_feature]
-    counts = [*map(len, columns)]
-    if (most := max(counts)) >= dtypes.MAX_BINS:
+    order = np.lexsort((threshold, feature))
+    ends, of_feature = threshold[order], feature[order]
+    repeated, finite = np.zeros(len(ends), bool), np.isfinite(ends)
+    repeated[1:] = (ends[1:] == ends[:-1]) & (of_feature[1:] == of_feature[:-1])
+    is_edge = finite & ~repeated
+    counts = np.bincount(of_feature[is_edge], minlength=F)
+    if (most := counts.max()) >= dtypes.MAX_BINS:
         raise ValueError(
-            f"feature {counts.index(most)} has {most} distinct thresholds: at most "
+            f"feature {counts.argmax()} has {most} distinct thresholds: at most "
             f"{dtypes.MAX_BINS - 1} are supported, train fewer or shallower trees"
         )
-    return BinEdges.of([column.astype(np.float64) for column in columns])
+    offsets = np.cumsum([0, *counts]).astype(dtypes.OFFSET)
+    bin = np.zeros(len(ends), np.int64)
+    bin[order] = np.cumsum(is_edge) - finite - offsets[of_feature]
+    return BinEdges(ends[is_edge], offsets, np.zeros(F, np.uint8)), bin
 
 
 def _order(tree: Any) -> np.ndarray:
@@ -316,22 +325,6 @@ def _order(tree: Any) -> np.ndarray:
             order += [left[node], right[node]]
             pending += [right[node], left[node]]
     return np.array(order)
-
-
-def _nodes(tree: Any, order: np.ndarray, edges: BinEdges) -> np.ndarray:
-    """Packed nodes u64[m] of a tree; leaves point at row 0."""
-    nodes, position = np.full(len(order), LEAF_WORD, dtypes.NODE), np.argsort(order)
-    split = np.flatnonzero(tree.feature[order] >= 0)
-    theirs = order[split]
-    feature, threshold = tree.feature[theirs], tree.threshold[theirs]
-    bin = np.zeros(len(split), np.int64)
-    for f in np.unique(feature):
-        ends = edges.values[edges.offsets[f] : edges.offsets[f + 1]]
-        bin[feature == f] = np.searchsorted(ends, threshold[feature == f])
-    words = pack_splits(xp, feature, bin, tree.missing_go_to_left[theirs] != 0)
-    child = position[tree.children_left[theirs]].astype(dtypes.NODE)
-    nodes[split] = words + (child << np.uint64(CHILD_SHIFT))
-    return nodes
 
 
 def _class_sums(weight: np.ndarray, value: np.ndarray) -> np.ndarray:

@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.preprocessing import LabelEncoder
 
 from gpuforest.common.dtypes import NODE
-from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest, check_forest
 from gpuforest.core.model import model_of
 from gpuforest.core.nodes import is_leaf, unpack
@@ -66,6 +65,14 @@ def to_sklearn(estimator: Any) -> Any:
     trees = [
         _predictor(forest, t, k) for t in range(forest.n_trees) for k in range(K)[coding.columns(t)]
     ]
+    edges, n_bins = forest.edges, int(model.parameters["max_bins"]) + 1
+    mapper = import_module(THERE + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
+    vars(mapper).update(  # what scikit-learn would bin rows by
+        is_categorical_=np.zeros(edges.n_features, np.uint8),
+        bin_thresholds_=[c.copy() for c in np.split(edges.values, edges.offsets[1:-1])],
+        n_bins_non_missing_=edges.n_bins.astype(np.uint32),
+        missing_values_bin_idx_=n_bins - 1,
+    )
     vars(converted).update(
         _loss=converted._get_loss(sample_weight=None),
         _baseline_prediction=coding.baseline.reshape(1, -1).copy(),
@@ -74,25 +81,13 @@ def to_sklearn(estimator: Any) -> Any:
         _is_categorical_remapped=None,
         _random_seed=seed,
         _feature_subsample_rng=np.random.default_rng(seed),
-        _n_features=forest.edges.n_features,
+        _n_features=edges.n_features,
         _scorer=None,
         _use_validation_data=model.parameters["validation_fraction"] is not None,
-        _bin_mapper=_bin_mapper(forest.edges, int(model.parameters["max_bins"]) + 1),
+        _bin_mapper=mapper,
         _predictors=[trees[i : i + K] for i in range(0, len(trees), K)],
     )
     return converted
-
-
-def _bin_mapper(edges: BinEdges, n_bins: int) -> Any:
-    """What scikit-learn would bin rows by."""
-    mapper = import_module(THERE + "binning")._BinMapper(n_bins=n_bins, n_threads=1)
-    vars(mapper).update(
-        is_categorical_=np.zeros(edges.n_features, np.uint8),
-        bin_thresholds_=[c.copy() for c in np.split(edges.values, edges.offsets[1:-1])],
-        n_bins_non_missing_=edges.n_bins.astype(np.uint32),
-        missing_values_bin_idx_=n_bins - 1,
-    )
-    return mapper
 
 
 def partial_dependence(forest: Any, grid: Any, target_features: Any) -> np.ndarray:
