@@ -34,6 +34,11 @@ class TargetCoding:
     several: tuple[np.ndarray, ...] = ()
 
     @property
+    def labels(self) -> tuple[np.ndarray, ...]:
+        """The labels of each output; (): it predicts numbers."""
+        return self.several if self.classes is None else (self.classes,)
+
+    @property
     def is_classes(self) -> bool:
         return self.classes is not None
 
@@ -79,17 +84,29 @@ class TargetCoding:
 
     def votes(self, values: np.ndarray) -> np.ndarray:
         """Votes f64[V, n_values]: one for each output's likeliest class, the first of equals."""
-        parts = self.split(values) if self.several else [values]
+        parts = self.split(values)
         return np.hstack([p.argmax(axis=1)[:, None] == np.arange(p.shape[1]) for p in parts]) * 1.0
 
     def split(self, values: Array) -> list[Array]:
-        """Values [N, n_values], or channel sums, split by class output: [N, C] each."""
+        """Values [N, n_values], or channel sums, split by class output: [N, C] each. They stay
+        whole where there are not several."""
+        if not self.several:
+            return [values]
         ends = np.cumsum([len(c) for c in self.several])
         first = values.shape[1] - int(ends[-1])
         return [
             values[:, first + e - len(c) : first + e]
             for e, c in zip(ends.tolist(), self.several, strict=True)
         ]
+
+    def stacked(self, values: np.ndarray) -> np.ndarray:
+        """Values f64[N, n_values] as f64[N, n_outputs, most classes]: zeros where an output has
+        fewer classes."""
+        if not self.several:
+            return values.reshape(len(values), self.n_outputs, -1)
+        widest = max(map(len, self.several))
+        parts = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in self.split(values)]
+        return np.stack(parts, axis=1)
 
     def score_gain(self, decrease: float, criterion: Criterion) -> float:
         """Score difference of an impurity decrease in the target's unit; inf beyond float64."""

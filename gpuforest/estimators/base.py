@@ -23,6 +23,7 @@ from gpuforest.estimators.out_of_bag import learned, n_trees_of, tuned
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.explain import importances, model_facts
+from gpuforest.export.views import need_numbers
 from gpuforest.growing import edges, grow
 from gpuforest.growing import predict as prediction
 
@@ -30,7 +31,6 @@ Array = Any
 write_model = imports.deferred("gpuforest.export.model_file", "save")
 to_onnx = imports.deferred("gpuforest.export.onnx", "to_onnx")
 to_treelite = imports.deferred("gpuforest.export.treelite", "to_treelite")
-partial_dependence = imports.deferred("gpuforest.export.sklearn_tree", "partial_dependence")
 NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
 
 
@@ -269,8 +269,13 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def _compute_partial_dependence_recursion(self, grid: Any, target_features: Any) -> np.ndarray:
         """Called by `sklearn.inspection.partial_dependence(method="recursion")`."""
+        need_numbers(self.forest_, target_features)
         trees = getattr(self, "estimators_", [self])
-        return np.asarray(partial_dependence(trees, grid, target_features))
+        grid, out = np.asarray(grid, np.float32, order="C"), np.zeros(len(grid))
+        features = np.asarray(target_features, np.intp, order="C")
+        for tree in trees:
+            tree.tree_.compute_partial_dependence(grid, features, out)
+        return out / len(trees)
 
     def __getstate__(self) -> Any:
         """The state without what follows from it, and without what differs between equal fits."""

@@ -108,9 +108,8 @@ class Fit:
     def most_leaves(self) -> float:
         """The most leaves of a pruned tree: splits gain more than `ccp_alpha` each, and at most the
         highest impurity of classes together; that of numbers is not known."""
-        asked, coding = self.settings, self.coding
+        asked, classes = self.settings, self.coding.labels
         most = float(asked.max_leaf_nodes or math.inf)
-        classes = list(coding.several) if coding.classes is None else [coding.classes]
         if asked.ccp_alpha > 0 and classes:
             n = max(2, *map(len, classes))
             impurity = criteria.CRITERIA[asked.criterion].impurity

@@ -256,8 +256,8 @@ def predict_set(self: Any, X: Any, coverage: float = 0.9) -> Any:
     calibration = known_errors(self, "predict_set", coverage)
     probabilities, coding = to_host(self._walk(X, prediction.predict)), self.forest_.coding
     limits = calibration.limit(coverage)
-    parts = coding.split(probabilities) if coding.several else [probabilities]
-    of_outputs = [uncertainty.sets(limit, part) for limit, part in zip(limits, parts, strict=True)]
+    parts = zip(limits, coding.split(probabilities), strict=True)
+    of_outputs = [uncertainty.sets(limit, part) for limit, part in parts]
     return of_outputs if coding.several else of_outputs[0]
 
 

@@ -226,11 +226,9 @@ class Classes(Task):
     def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
         codes, coding, classes = host_target(plan.checked), forest.coding, plan.checked.classes
         assert classes is not None
-        parts = coding.split(means) if coding.several else [means]
+        parts = coding.split(means)
         if coding.several:
-            widest = max(part.shape[1] for part in parts)
-            padded = [np.pad(part, [(0, 0), (0, widest - part.shape[1])]) for part in parts]
-            means = np.stack(padded, axis=2)
+            means = coding.stacked(means).swapaxes(1, 2)
         found = {"oob_decision_function_": means, "oob_score_": np.nan}
         seen = scored(parts[0], plan.training.sampling)
         if not seen.any():

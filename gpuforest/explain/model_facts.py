@@ -30,7 +30,7 @@ SHOWN = 6  # classes, or raw predictions, that a summary names
 def model_facts(estimator: Any) -> dict[str, Any]:
     """Facts about a fitted estimator, for JSON (NumPy's numbers may be among them)."""
     forest, names = estimator.forest_, feature_names(estimator)
-    depths, classes = tree_depths(forest), [labels.tolist() for labels in classes_of(forest)]
+    depths, classes = tree_depths(forest), [labels.tolist() for labels in forest.coding.labels]
     gains = getattr(estimator, "feature_importances_", None)  # isolation forests have none
     importances = [] if gains is None else zip(names, gains, strict=True)
     return {
@@ -52,12 +52,6 @@ def model_facts(estimator: Any) -> dict[str, Any]:
         "importances": dict(sorted(importances, key=lambda item: -item[1])),
         **({"boosting": rounds_facts(estimator)} if forest.baseline is not None else {}),
     }
-
-
-def classes_of(forest: Forest) -> tuple[np.ndarray, ...]:
-    """The labels of each output; (): it predicts numbers."""
-    several, classes = forest.coding.several, forest.coding.classes
-    return several if classes is None else (classes,)
 
 
 def task_of(estimator: Any) -> str:
@@ -121,7 +115,7 @@ def forest_digest(forest: Forest) -> str:
             digest.update(f"{name}{array.shape}".encode())
             digest.update(array.astype(kind).tobytes())
     names = {str(f): list(c) for f, c in sorted(edges.known.items())}
-    facts = [[c.tolist() for c in classes_of(forest)], names, forest.combine, coding.scale]
+    facts = [[c.tolist() for c in coding.labels], names, forest.combine, coding.scale]
     digest.update(json.dumps(facts, default=str).encode())
     return digest.hexdigest()
 

@@ -92,8 +92,8 @@ def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> n
     sums, inside = forest.node_sums(tree, tree + 1), slice(*forest.tree_offsets[tree : tree + 2])
     coding, values = forest.coding, forest.coding.values(sums)
     if criterion.impurity is not None:
-        parts = coding.split(values) if coding.several else [values]
-        return np.asarray(np.mean([criterion.impurity(shares) for shares in parts], axis=0))
+        shares = coding.split(values)
+        return np.asarray(np.mean([criterion.impurity(part) for part in shares], axis=0))
     weight = sums[:, 0].astype(np.float64)
     if forest.node_errors is not None:
         return np.asarray(forest.node_errors[inside] / weight * coding.decrease(1.0, criterion))

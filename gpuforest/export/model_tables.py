@@ -18,10 +18,8 @@ import numpy as np
 from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.core.model import Model, model_of
 from gpuforest.data import arrays, validation
-from gpuforest.explain import model_facts, paths
+from gpuforest.explain import paths
 from gpuforest.export.views import Splits, names_of
-
-OF_TEXT = ("C", "ONNX")  # what holds classes as text
 
 
 class Tables(Splits):
@@ -82,8 +80,8 @@ class Tables(Splits):
             self.length = float(paths.average_path_length(forest.node_sums(0, 1)[0, 0]))
         if not self.length:  # trees of one row: no path is longer than others
             self.values, self.length = np.ones_like(self.values), 1.0
-        self.classes = model_facts.classes_of(forest)
-        if form in OF_TEXT:
+        self.classes = forest.coding.labels
+        if form in ("C", "ONNX"):  # which hold classes as text
             _refuse_surrogates(self.classes, form)
         self.link = _link(model)
         self.divisor = None if forest.combine == "sum" else float(forest.n_trees)

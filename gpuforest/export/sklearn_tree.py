@@ -103,9 +103,7 @@ def sklearn_tree(view: TreeView, backend: str | None = None) -> Any:
     nodes["impurity"], nodes["n_node_samples"] = columns["impurity"], columns["n_samples"]
     nodes["weighted_n_node_samples"] = columns["n_samples"]
     nodes["missing_go_to_left"] = view.missing_left
-    n_classes = [*map(len, coding.several)] or [
-        coding.n_values // coding.n_outputs
-    ] * coding.n_outputs
+    n_classes = [*map(len, coding.labels)] or [1] * coding.n_outputs
     kind = Tree if backend is None else SklearnTree
     tree = kind(forest.edges.n_features, np.array(n_classes, np.intp), coding.n_outputs)
     state = {"max_depth": forest.depth, "node_count": forest.n_nodes, "nodes": nodes}
@@ -113,14 +111,3 @@ def sklearn_tree(view: TreeView, backend: str | None = None) -> Any:
     if backend is not None:
         tree.view, tree.backend = view, backend
     return tree
-
-
-def partial_dependence(trees: list[Any], grid: Any, target_features: Any) -> np.ndarray:
-    """Mean partial dependence f64[n_points] of trees at a grid [n_points, n_target_features]."""
-    need_numbers(trees[0].forest_, target_features)
-    grid = np.asarray(grid, np.float32, order="C")
-    features = np.asarray(target_features, np.intp, order="C")
-    out = np.zeros(len(grid))
-    for tree in trees:
-        tree.tree_.compute_partial_dependence(grid, features, out)
-    return out / len(trees)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from gpuforest.export.model_tables import Tables
 
 LINKS = {"softmax": "softmax", "logistic": "sigmoid", "exp": "exponential"}
@@ -89,10 +87,9 @@ def _facts(tables: Tables) -> dict[str, Any]:
 def _vectors(tables: Tables) -> list[Any]:
     """What each row of values is in treelite: a number, or a list with a part for each output,
     all as long as the longest."""
-    values, sizes = tables.values, [len(c) for c in tables.classes]
-    if len(sizes) > 1:
-        parts = np.split(values, np.cumsum(sizes)[:-1], axis=1)
-        values = np.hstack([np.pad(p, [(0, 0), (0, max(sizes) - p.shape[1])]) for p in parts])
+    values = tables.values
+    if len(tables.classes) > 1:
+        values = tables.forest.coding.stacked(values).reshape(len(values), -1)
     return list((values[:, 0] if values.shape[1] == 1 else values).tolist())
 
 

@@ -171,11 +171,7 @@ class TreeView(Splits):
         else:
             values, leaf = forest.counted(coding.values(sums)), self.feature < 0
             values[leaf] = forest.values[self.child[leaf]]
-        if not coding.several:
-            return values.reshape(len(values), coding.n_outputs, -1)
-        widest = max(map(len, coding.several))
-        parts = [np.pad(p, [(0, 0), (0, widest - p.shape[1])]) for p in coding.split(values)]
-        return np.stack(parts, axis=1)
+        return coding.stacked(values)
 
     def _boosted(self, sums: np.ndarray) -> dict[str, np.ndarray]:
         """What nodes of a boosted model hold. `value` is above leaves the mean of the leaves below,

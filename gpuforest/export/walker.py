@@ -12,7 +12,6 @@ import numpy as np
 from gpuforest.common.text import one_line
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import model_of
-from gpuforest.explain.model_facts import classes_of
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Condition, Number
 from gpuforest.export.documentation import documented
@@ -156,7 +155,7 @@ def check_not_negative(**options: int | None) -> None:
 
 def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
     """The names of the classes of each output, or the classes themselves; [] for numbers."""
-    classes = [c.tolist() for c in classes_of(forest)]
+    classes = [c.tolist() for c in forest.coding.labels]
     if names is None:
         return classes
     if not classes:
@@ -171,10 +170,9 @@ def class_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[lis
     return labels
 
 
-def leaf_labels(forest: Forest, names: Sequence[Any] | None = None) -> list[list[Any]]:
+def leaf_labels(forest: Forest) -> list[list[Any]]:
     """`class_labels`, if a leaf predicts a class; [] if leaves are numbers, as in boosting."""
-    labels = class_labels(forest, names)
-    return labels if forest.baseline is None else []
+    return class_labels(forest) if forest.baseline is None else []
 
 
 def raw_words(forest: Forest, tree: int, class_names: Sequence[Any] | None = None) -> str:
