@@ -37,6 +37,15 @@ MAX_CATEGORIES = dtypes.MAX_BINS - 2  # one more bin is for other values, and se
 TINY = float(np.finfo(np.float64).tiny)
 
 
+def rounded(thresholds: np.ndarray, dtype: Any) -> np.ndarray:
+    """The largest numbers of a dtype that are not above thresholds, so that each number of the
+    dtype is at most the one as it is at most the other."""
+    with np.errstate(over="ignore", under="ignore"):
+        near = thresholds.astype(dtype)
+    lower = np.nextafter(near, dtype(-np.inf))
+    return np.asarray(np.where(near > thresholds, lower, near))
+
+
 @dataclass(frozen=True, eq=False)
 class BinEdges:
     """Where each feature's bins end: host arrays, plain data."""
@@ -81,10 +90,7 @@ class BinEdges:
     @cached_property
     def rounded(self) -> np.ndarray:
         """The edges as f32[E], rounded down, so that any float32 has the same code by them."""
-        with np.errstate(over="ignore", under="ignore"):
-            near = self.values.astype(np.float32)
-        lower = np.nextafter(near, np.float32(-np.inf))
-        return np.where(near > self.values, lower, near)
+        return rounded(self.values, np.float32)
 
     @cached_property
     def missing_code(self) -> int:

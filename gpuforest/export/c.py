@@ -13,8 +13,9 @@ import numpy as np
 
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
 from gpuforest.common.text import one_line
+from gpuforest.core.bins import rounded
 from gpuforest.export.container import replaced
-from gpuforest.export.model_tables import Tables, rounded
+from gpuforest.export.model_tables import Tables
 
 LN2 = LN2_HIGH + LN2_LOW
 WIDTH = 96  # of the lines of tables

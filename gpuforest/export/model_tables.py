@@ -44,6 +44,8 @@ class Tables(Splits):
         to the power of minus sum / `length`, the mean length of a path
     classes : the labels of each output; (): it predicts numbers
     n_sums : K, numbers that leaves add up to
+    each_adds_one : True if tree t adds to sum t % K only (W = 1); False if each adds to all K
+    n_values : numbers in a prediction: probabilities of all classes of all outputs, or means
     """
 
     def __init__(self, estimator: Any, form: str, names: Sequence[str] | None = None) -> None:
@@ -67,7 +69,8 @@ class Tables(Splits):
         self.threshold[[*(self.sets.keys() - self.members)]] = -1.0
         self.threshold[leaves] = 0.0
         rows, values = np.where(leaves, self.child, 0), forest.values
-        self.baseline, self.is_vector = forest.baseline, getattr(forest.coding, "is_vector", False)
+        self.baseline = forest.baseline
+        self.each_adds_one = self.baseline is not None and not forest.coding.is_vector
         if self.each_adds_one:  # a leaf of tree t adds to sum t % K alone
             column = np.zeros(len(values), np.int64)
             column[rows[leaves]] = self.tree[leaves] % values.shape[1]
@@ -81,48 +84,18 @@ class Tables(Splits):
         if not self.length:  # trees of one row: no path is longer than others
             self.values, self.length = np.ones_like(self.values), 1.0
         self.classes = forest.coding.labels
-        if form in ("C", "ONNX"):  # which hold classes as text
-            _refuse_surrogates(self.classes, form)
         self.link = _link(model)
         self.divisor = None if forest.combine == "sum" else float(forest.n_trees)
         if forest.tree_weights is not None:
             self.divisor = math.fsum(forest.tree_weights)
         self.n_trees, self.n_features = forest.n_trees, len(self.names)
         self.n_sums = forest.coding.n_values if self.each_adds_one else self.values.shape[1]
-
-    @property
-    def each_adds_one(self) -> bool:
-        """True if tree t adds to sum t % K only (W = 1); False if every tree adds to all K."""
-        return self.baseline is not None and not self.is_vector
-
-    @property
-    def n_values(self) -> int:
-        """Numbers in a prediction: probabilities of all classes of all outputs, or means."""
-        return sum(len(c) for c in self.classes) or self.n_sums
-
-
-def rounded(thresholds: np.ndarray, dtype: Any) -> np.ndarray:
-    """The largest numbers of a dtype that are not above thresholds, so that each number of the
-    dtype is at most the one as it is at most the other."""
-    with np.errstate(over="ignore", under="ignore"):
-        near = thresholds.astype(dtype)
-    lower = np.nextafter(near, dtype(-np.inf))
-    return np.asarray(np.where(near > thresholds, lower, near))
+        self.n_values = sum(map(len, self.classes)) or self.n_sums
 
 
 def is_text(categories: tuple[Any, ...]) -> bool:
     """Whether the categories of a feature are strings."""
     return any(isinstance(category, str) for category in categories)
-
-
-def _refuse_surrogates(classes: tuple[np.ndarray, ...], form: str) -> None:
-    """Refuse labels that are no text of Unicode."""
-    for label in (label for labels in classes for label in labels.tolist()):
-        if isinstance(label, str) and any("\ud800" <= c <= "\udfff" for c in label):
-            raise ValueError(
-                f"the class {label!r} has a lone surrogate, which is no character of Unicode, and "
-                f"{form} holds classes as UTF-8: train with other labels"
-            )
 
 
 def category_codes(estimator: Any, X: Any) -> np.ndarray:
@@ -201,6 +174,13 @@ def _exported(estimator: Any, form: str) -> Model:
             f"a {name} predicts a weighted median of its trees, which {form} lacks: use a "
             "RandomForestRegressor, or gpuforest.load where the model runs"
         )
+    for label in (label for labels in model.forest.coding.labels for label in labels.tolist()):
+        written = isinstance(label, str) and form in ("C", "ONNX")  # others know classes by number
+        if written and any("\ud800" <= c <= "\udfff" for c in label):
+            raise ValueError(
+                f"the class {label!r} has a lone surrogate, which is no character of Unicode, and "
+                f"{form} holds classes as UTF-8: train with other labels"
+            )
     return model
 
 

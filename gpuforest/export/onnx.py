@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuforest.core.bins import categories_of
+from gpuforest.core.bins import categories_of, rounded
 from gpuforest.export.container import replaced
-from gpuforest.export.model_tables import Tables, is_text, rounded
+from gpuforest.export.model_tables import Tables, is_text
 from gpuforest.export.views import refuse_twice
 
 ML = "ai.onnx.ml"

@@ -78,17 +78,17 @@ def predict(x):
     raw = raw_predict(x)
     return {}
 '''
-TWO = '''\
+PROBA = '''\
 def predict_proba(x):
     """The probabilities of the classes for a row, a dict as of raw_predict."""
+'''
+TWO = """\
     second = 1.0 / (1.0 + exp(-raw_predict(x)[0]))
     return [1.0 - second, second]
 
 
-'''
-SEVERAL = '''\
-def predict_proba(x):
-    """The probabilities of the classes for a row, a dict as of raw_predict."""
+"""
+SEVERAL = """\
     raw = raw_predict(x)
     shares = [exp(value - max(raw)) for value in raw]
     total = 0.0
@@ -97,7 +97,7 @@ def predict_proba(x):
     return [share / total for share in shares]
 
 
-'''
+"""
 HEAD = f'''\
 {IS_MISSING}def predict(x):
     """What a decision tree %s for a row.
@@ -213,27 +213,26 @@ def _model_source(forest: Forest, bodies: list[str]) -> str:
     if why:
         raise ValueError(f"a model that {why} is not written as Python: write it as C")
     labels = [_literal(label) for classes in class_labels(forest) for label in classes]
-    several, is_exp = coding.n_values > 1, bool(labels) or coding.loss.is_log
     trees = [
         f"def tree_{t}(x):\n    # {tree_title(forest, t)}\n{body}\n\n"
         for t, body in enumerate(bodies)
     ]
     names = "".join(f"    tree_{t},\n" for t in range(len(bodies)))
+    if not labels:
+        shares, result = "", "exp(raw[0])" if coding.loss.is_log else "raw[0]"
+    elif coding.n_values > 1:
+        shares, result = PROBA + SEVERAL, "CLASSES[raw.index(max(raw))]"  # the first among equals
+    else:
+        shares, result = PROBA + TWO, "CLASSES[int(raw[0] > 0)]"
     parts = [
-        "import math\n\n\n" + EXP if is_exp else "",
+        "import math\n\n\n" + EXP if "exp(" in shares + result else "",
         IS_MISSING,
         *trees,
         f"BASELINE = {coding.baseline.tolist()!r}\n",
         f"CLASSES = [{', '.join(labels)}]\n" if labels else "",
         f"TREES = [\n{names}]\n",
         RAW,
+        shares,
+        PREDICT.format(result),
     ]
-    if not labels:
-        result = "exp(raw[0])" if is_exp else "raw[0]"
-    elif several:
-        parts.append(SEVERAL)
-        result = "CLASSES[raw.index(max(raw))]"  # the first among equals
-    else:
-        parts.append(TWO)
-        result = "CLASSES[int(raw[0] > 0)]"
-    return "".join([*parts, PREDICT.format(result)])
+    return "".join(parts)
