@@ -11,9 +11,7 @@ import numpy as np
 
 from gpuforest.common.text import one_line
 from gpuforest.core.criteria import CRITERIA
-from gpuforest.export import walker
-from gpuforest.export.documentation import documented
-from gpuforest.export.walker import Node
+from gpuforest.export import documentation, walker
 
 FONT = "helvetica"
 ELLIPSIS = "(...)"  # instead of what lies below max_depth
@@ -50,7 +48,7 @@ class Drawing:
         text = f"{round(value, self.precision) + 0.0:.{self.precision}f}"  # no -0
         return text.rstrip("0").rstrip(".") if "." in text else text
 
-    def lines(self, node: Node) -> list[str]:
+    def lines(self, node: walker.Node) -> list[str]:
         """The lines of a node's text."""
         if node.depth > self.deepest:
             return [ELLIPSIS]
@@ -76,12 +74,12 @@ class Drawing:
         lines.append(f"value = {texts[0] if len(texts) == 1 else '[' + ', '.join(texts) + ']'}")
         return [*lines, f"class = {walker.written(node.prediction)}"] if self.is_classes else lines
 
-    def drawn(self) -> dict[int, Node]:
+    def drawn(self) -> dict[int, walker.Node]:
         """The nodes that are drawn; nodes below the deepest level become an ellipsis."""
         return {n: node for n, node in self.nodes.items() if node.depth <= self.deepest + 1}
 
 
-@documented
+@documentation.documented
 def export_graphviz(
     estimator: Any, tree: int = 0, *, out_file: str | os.PathLike[str] | TextIO | None = None,
     max_depth: int | None = None, feature_names: Sequence[str] | None = None,
@@ -137,7 +135,7 @@ def _statements(drawing: Drawing, colours: dict[int, str]) -> Iterator[str]:
             yield f"{node.parent} -> {n}{_edge(drawing.nodes[node.parent], node, drawing)} ;\n"
 
 
-def _edge(parent: Node, child: Node, drawing: Drawing) -> str:
+def _edge(parent: walker.Node, child: walker.Node, drawing: Drawing) -> str:
     """The label of an edge: True or False for two edges below the root, the condition for more."""
     index = parent.children.index(child.number)
     if len(parent.branches) > 2:
@@ -157,7 +155,7 @@ def _quoted(lines: list[str]) -> str:
 
 
 def node_colours(
-    nodes: dict[int, Node], is_classes: bool, full: Sequence[RGB] | None = None
+    nodes: dict[int, walker.Node], is_classes: bool, full: Sequence[RGB] | None = None
 ) -> dict[int, str]:
     """A colour "#rrggbb" for each node, by number.
 

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from gpuforest.core.bins import categories_of, rounded
-from gpuforest.export.container import replaced
+from gpuforest.export import container, views
 from gpuforest.export.model_tables import Tables, is_text
-from gpuforest.export.views import refuse_twice
 
 ML = "ai.onnx.ml"
 ML_VERSIONS = (3, 5)
@@ -188,7 +187,7 @@ def to_onnx(
         producer_version=version("gpuforest"),
     )
     if path is not None:
-        with replaced(Path(path)) as file:
+        with container.replaced(Path(path)) as file:
             file.write_bytes(model.SerializeToString())
     return model
 
@@ -373,7 +372,7 @@ def _inputs(graph: Graph, tables: Tables) -> tuple[list[Any], str]:
         columns = graph.split("X", [1] * n)
     else:
         columns, text = tables.names, np.dtype(object)
-        refuse_twice(columns, "each is an input")
+        views.refuse_twice(columns, "each is an input")
         kinds = [text if is_text(categories.get(f, ())) else dtype for f in range(n)]
         inputs = [graph.info(*pair, "rows", 1) for pair in zip(columns, kinds, strict=True)]
     parts = [_codes(graph, c, known[f]) if f in known else c for f, c in enumerate(columns)]

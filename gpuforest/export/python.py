@@ -8,10 +8,8 @@ from typing import Any
 from gpuforest.common.elementary import FACTORIALS, LN2_HIGH, LN2_LOW, LOG2_E, MOST
 from gpuforest.core.forest import Forest
 from gpuforest.explain.paths import subtree_sizes
+from gpuforest.export import documentation, views, walker
 from gpuforest.export.conditions import Condition, Range
-from gpuforest.export.documentation import documented
-from gpuforest.export.views import refuse_twice
-from gpuforest.export.walker import Node, class_labels, nodes_of, opened, tree_title
 
 INDENT = "    "
 SUMS = '''\
@@ -107,7 +105,7 @@ HEAD = f'''\
 {NO_NONE}'''
 
 
-@documented
+@documentation.documented
 def export_python(
     estimator: Any, tree: int | None = 0, *, feature_names: Sequence[str] | None = None
 ) -> str:
@@ -139,28 +137,28 @@ def export_python(
     >>> names["predict"]({"x": 1.7})
     'b'
     """
-    view = opened(estimator, tree or 0, feature_names)
+    view = walker.opened(estimator, tree or 0, feature_names)
     model, forest, names = view.model, view.model.forest, view.names
     if forest.edges.statistics:
         raise ValueError(
             "target statistics are not written as Python: use export_c with category_codes, train "
             "with categorical_split='subset', or use gpuforest.load where the model runs"
         )
-    refuse_twice(names, "values are looked up by name")
+    views.refuse_twice(names, "values are looked up by name")
     if tree is not None:
-        title = "" if forest.baseline is None else f"# {tree_title(forest, tree)}\n"
-        nodes = nodes_of(model, tree, names)
+        title = "" if forest.baseline is None else f"# {walker.tree_title(forest, tree)}\n"
+        nodes = walker.nodes_of(model, tree, names)
         head = _sums_source(nodes) + HEAD % ("adds" if title else "predicts")
         return title + head + "".join(_body(forest, tree, nodes))
     if forest.baseline is None:
         raise ValueError(
             f"the trees of a {model.kind} are not one function: pass the number of a tree"
         )
-    trees = ((t, nodes_of(model, t, names)) for t in range(forest.n_trees))
+    trees = ((t, walker.nodes_of(model, t, names)) for t in range(forest.n_trees))
     return _model_source(forest, ["".join(_body(forest, t, nodes)) for t, nodes in trees])
 
 
-def _sums_source(nodes: dict[int, Node]) -> str:
+def _sums_source(nodes: dict[int, walker.Node]) -> str:
     """The function that adds up combinations of features, and its tables; "" without any."""
     ways = [way for node in nodes.values() for way in node.branches if isinstance(way, Range)]
     tables = {name: tuple(table) for way in ways for _, name, _, *table in way.terms}
@@ -168,7 +166,7 @@ def _sums_source(nodes: dict[int, Node]) -> str:
     return SUMS.format(rows=rows) if rows else ""
 
 
-def _body(forest: Forest, tree: int, nodes: dict[int, Node]) -> Iterator[str]:
+def _body(forest: Forest, tree: int, nodes: dict[int, walker.Node]) -> Iterator[str]:
     """The lines of a function's body that return what a tree predicts for x.
 
     The branch of most nodes comes last and is not indented, for every way out of the others
@@ -212,9 +210,9 @@ def _model_source(forest: Forest, bodies: list[str]) -> str:
     why = "has one tree for all outputs" if coding.is_vector else coding.lacking
     if why:
         raise ValueError(f"a model that {why} is not written as Python: write it as C")
-    labels = [_literal(label) for classes in class_labels(forest) for label in classes]
+    labels = [_literal(label) for classes in walker.class_labels(forest) for label in classes]
     trees = [
-        f"def tree_{t}(x):\n    # {tree_title(forest, t)}\n{body}\n\n"
+        f"def tree_{t}(x):\n    # {walker.tree_title(forest, t)}\n{body}\n\n"
         for t, body in enumerate(bodies)
     ]
     names = "".join(f"    tree_{t},\n" for t in range(len(bodies)))

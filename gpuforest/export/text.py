@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.explain import paths
-from gpuforest.export import documentation, views, walker
-from gpuforest.export.conditions import Number, all_of
-from gpuforest.export.walker import Node
+from gpuforest.export import conditions, documentation, views, walker
 
 INDENT = "|   "
 
@@ -121,7 +119,7 @@ def export_rules(
     model = walker.opened(estimator, tree).model
     nodes = walker.nodes_of(model, tree, feature_names, class_names)
     leaves = [node for node in nodes.values() if node.is_leaf]
-    number: Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"
+    number: conditions.Number = repr if decimals is None else lambda value: f"{value:.{decimals}f}"
     groups = [[leaf] for leaf in leaves]
     if per == "class":
         if not walker.leaf_labels(model.forest):
@@ -132,20 +130,20 @@ def export_rules(
     return "".join(_line(group, number, plain) + "\n" for group in groups)
 
 
-def _codes(leaf: Node) -> list[int]:
+def _codes(leaf: walker.Node) -> list[int]:
     """The class of each output that a leaf predicts, by its number in `classes_`."""
     codes: list[int] = leaf.value.argmax(axis=1).tolist()
     return codes
 
 
-def _line(leaves: list[Node], number: Number, plain: bool) -> str:
+def _line(leaves: list[walker.Node], number: conditions.Number, plain: bool) -> str:
     """The rule for leaves of one prediction."""
     first = leaves[0]
     said = walker.written(first.prediction, number)
     if first.adds_to:
         said = f"add {said} to {first.adds_to}"
-    conditions = [[c.plain() if plain else c for c in leaf.conditions] for leaf in leaves]
-    ways = [all_of(path, number) for path in conditions]
+    met = [[c.plain() if plain else c for c in leaf.conditions] for leaf in leaves]
+    ways = [conditions.all_of(path, number) for path in met]
     if ways == [""]:  # the root is a leaf
         return f"always {said}"
     joined = ways[0] if len(ways) == 1 else " or ".join(f"({way})" for way in ways)
