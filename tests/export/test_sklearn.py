@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn.ensemble
 from engine import table
 from saved import reloaded
 from sklearn import ensemble, tree
@@ -277,7 +276,7 @@ def test_predictions_are_the_same(model):
     X, y = IRIS if isinstance(model, gf.AdaBoostClassifier) else DIABETES
     X = X.astype(np.float32)
     theirs = model.set_params(backend="numpy").fit(X, y).to_sklearn()
-    assert type(theirs) is getattr(sklearn.ensemble, type(model).__name__)
+    assert type(theirs) is getattr(ensemble, type(model).__name__)
     check_is_fitted(theirs)
     for one in (theirs, pickle.loads(pickle.dumps(theirs))):
         assert np.allclose(one.predict(X), model.predict(X), rtol=1e-12)
@@ -304,7 +303,7 @@ def test_scores_of_isolation_are_the_same(rows, params):
     model = gf.IsolationForest(n_estimators=20, random_state=2**63, backend="numpy", **params)
     model.fit(rows)
     theirs = model.to_sklearn()
-    assert type(theirs) is sklearn.ensemble.IsolationForest
+    assert type(theirs) is ensemble.IsolationForest
     check_is_fitted(theirs)
     for one in (theirs, pickle.loads(pickle.dumps(theirs))):
         # sums of twenty lengths that are put together otherwise

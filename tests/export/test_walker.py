@@ -27,6 +27,7 @@ from gpuforest.export.text import tree_lines
 from gpuforest.export.walker import opened
 
 MODELS = {**FIT, **{f"gradient {kind}": model for kind, model in BOOSTED.items()}, **OBLIQUE}
+TEXTBOOK = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
 
 
 def reached(kind):
@@ -148,8 +149,7 @@ def test_one_round_reads_well():
 
 
 def test_rules_of_the_textbook():
-    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
-    assert gf.export_rules(tree, feature_names=NAMES) == (
+    assert gf.export_rules(TEXTBOOK, feature_names=NAMES) == (
         "if petal_length <= 2.45 then setosa\n"
         "if (petal_length > 2.45 or missing) and (petal_width <= 1.75 or missing) then versicolor\n"
         "if (petal_length > 2.45 or missing) and petal_width > 1.75 then virginica\n"
@@ -183,8 +183,7 @@ def test_rules_of_numbers_and_of_several_outputs(kind, y, options, rules):
 
 
 def test_a_node_says_what_it_is_by_the_names_of_the_fit():
-    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
-    node = gf.tree_nodes(tree, feature_names=NAMES, class_names=["a", "b", "c"])[3]
+    node = gf.tree_nodes(TEXTBOOK, feature_names=NAMES, class_names=["a", "b", "c"])[3]
     assert node.rule == "petal_width <= 1.75 or missing"
     assert node.path == "(petal_length > 2.45 or missing) and (petal_width <= 1.75 or missing)"
     assert (node.prediction, node.depth, node.parent, node.n_samples) == ("b", 2, 2, 54)
@@ -291,28 +290,27 @@ def test_dot_has_all_nodes_and_edges(kind, filled):
 
 
 def test_dot_of_the_textbook_and_in_files(tmp_path):
-    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
     names = {"feature_names": NAMES}
-    labels, _ = parsed(gf.export_graphviz(tree, **names))
+    labels, _ = parsed(gf.export_graphviz(TEXTBOOK, **names))
     assert labels[0] == (
         r"petal_length <= 2.45\ngini = 0.667\nsamples = 150\nvalue = [50, 50, 50]\nclass = setosa"
     )
     labels, _ = parsed(
-        gf.export_graphviz(tree, proportion=True, node_ids=True, precision=1, **names)
+        gf.export_graphviz(TEXTBOOK, proportion=True, node_ids=True, precision=1, **names)
     )
     assert labels[3] == (
         r"node #3\ngini = 0.2\nsamples = 36%\nvalue = [0, 0.9, 0.1]\nclass = versicolor"
     )
-    labels, edges = parsed(gf.export_graphviz(tree, impurity=False, max_depth=1, **names))
+    labels, edges = parsed(gf.export_graphviz(TEXTBOOK, impurity=False, max_depth=1, **names))
     assert labels[3] == labels[4] == "(...)"
     assert labels[1] == r"samples = 50\nvalue = [50, 0, 0]\nclass = setosa"
     assert edges == [(0, 1), (0, 2), (2, 3), (2, 4)]
-    named = gf.export_graphviz(tree, class_names=["a", "b", "c"])
+    named = gf.export_graphviz(TEXTBOOK, class_names=["a", "b", "c"])
     assert r"\nclass = b" in named
-    tree, file = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES), io.StringIO()
+    file = io.StringIO()
     for out in (tmp_path / "dot", file):
-        assert gf.export_graphviz(tree, class_names=["ä", "b", "c"], out_file=out) is None
-    text = gf.export_graphviz(tree, class_names=["ä", "b", "c"])
+        assert gf.export_graphviz(TEXTBOOK, class_names=["ä", "b", "c"], out_file=out) is None
+    text = gf.export_graphviz(TEXTBOOK, class_names=["ä", "b", "c"])
     assert (tmp_path / "dot").read_text(encoding="utf-8") == file.getvalue() == text
 
 
@@ -337,8 +335,7 @@ def test_names_cannot_break_out():
 
 
 def test_colours_are_by_class_and_by_value():
-    tree = gf.DecisionTreeClassifier(max_depth=2).fit(IRIS.data, SPECIES)
-    colours = re.findall(r'fillcolor="(.*)"', gf.export_graphviz(tree, filled=True))
+    colours = re.findall(r'fillcolor="(.*)"', gf.export_graphviz(TEXTBOOK, filled=True))
     assert colours[0] == colours[2] == "#ffffff"  # no class leads
     assert len(set(colours)) == 4
     tree = gf.DecisionTreeRegressor(max_depth=2).fit(IRIS.data, IRIS.target)

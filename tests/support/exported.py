@@ -78,6 +78,16 @@ def model(kind):
     return estimator(**given, **params).fit(table, y)
 
 
+def answers(fitted, table):
+    """Labels [N, n_outputs], of numbers None; and of each output its shares or numbers [N, ...]."""
+    if not hasattr(fitted, "classes_"):
+        ask = fitted.score_samples if hasattr(fitted, "score_samples") else fitted.predict
+        return None, [ask(table).reshape(len(table), -1)]
+    shares = fitted.predict_proba(table)
+    labels = fitted.predict(table).reshape(len(table), -1)
+    return labels, shares if isinstance(shares, list) else [shares]
+
+
 def edge_rows(fitted, dtype):
     """Rows that have each edge of a feature, the numbers of the dtype just below and above, the
     largest and the least numbers and a missing value, beside values of the training rows."""
