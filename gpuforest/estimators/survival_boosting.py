@@ -165,7 +165,7 @@ class HistGradientBoostingSurvival(HistGradientBoosting):
         """A TypeError: scikit-learn has no such estimator."""
         raise TypeError(NOT_CONVERTED)
 
-    def report(self, *args: Any, **kwargs: Any) -> Any:
+    def report(self, X: Any = None, y: Any = None, path: Any = None) -> Any:
         """A TypeError: reports are of survival forests."""
         raise TypeError(NO_REPORT)
 

@@ -70,7 +70,8 @@ class Tables(Splits):
         self.threshold[leaves] = 0.0
         rows, values = np.where(leaves, self.child, 0), forest.values
         self.baseline = forest.baseline
-        self.each_adds_one = self.baseline is not None and not forest.coding.is_vector
+        coding: Any = forest.coding
+        self.each_adds_one = self.baseline is not None and not coding.is_vector
         if self.each_adds_one:  # a leaf of tree t adds to sum t % K alone
             column = np.zeros(len(values), np.int64)
             column[rows[leaves]] = self.tree[leaves] % values.shape[1]
