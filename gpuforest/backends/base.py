@@ -23,6 +23,7 @@ from gpuforest.core.frontier import Frontier, Splits, Subtrees
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
 from gpuforest.kernels.bag.numpy import bag
+from gpuforest.kernels.gradients.losses import Loss
 from gpuforest.kernels.shared.constants import DEEP, LEAF, NONE, WIDE
 
 # rows and weights i32[2 R], and the number that went left i64[S]
@@ -259,6 +260,12 @@ class Backend(ABC):
     def booster(self, boosting: Boosting) -> Booster:
         """Grows the rounds of one fit of boosting. A backend without it does not boost."""
         raise NotImplementedError
+
+    def mean_loss(
+        self, loss: Loss, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None
+    ) -> float:
+        """The mean loss of rows on the host, with raw predictions f64[K, N]."""
+        return loss.mean(y, raw, weight)
 
     # devices and memory
 

@@ -58,13 +58,17 @@ class NumpyBooster(booster.Booster):
 
     def begin(self, raw: Array, number: int) -> LossOf:
         b, delta, self.number = self.boosting, None, number
-        self.rows[:], n_drawn = ordered_rows(b, number)
-        self.rules = self.rules._replace(n_drawn=n_drawn)
+        self.rules = self.rules._replace(n_drawn=self.draw(number))
         if b.loss.has_delta:
-            rows = self.rows[0, :n_drawn]
+            rows = self.rows[0, : self.rules.n_drawn]
             weight = None if b.weight is None else b.weight[rows]
             delta = np.array([b.loss.delta(b.y[rows] - raw[0, rows], weight)])
         return b.loss.of_rows(b.y, b.weight, raw, delta)
+
+    def draw(self, number: int) -> int:
+        """Put the round's rows before the others; their number."""
+        self.rows[:], n_drawn = ordered_rows(self.boosting, number)
+        return n_drawn
 
     def derive(self, loss: LossOf) -> bool:
         b = self.boosting
@@ -282,6 +286,15 @@ class NumbaBooster(NumpyBooster):
         if self.boosting.row_groups is not None:  # calls were prepared with another number of rows
             self.spaces = SimpleQueue()
         return super().begin(raw, number)
+
+    def draw(self, number: int) -> int:
+        b = self.boosting
+        if b.row_groups is not None or b.n_drawn == b.n_rows:
+            return super().draw(number)
+        key = int(hashing.tree_keys(np, b.seed, number, number + 1)[0])
+        compiled.draw_rows(key, b.n_drawn, np.zeros(b.n_rows, np.uint8), self.rows[0])
+        self.rows[1:] = self.rows[0]
+        return b.n_drawn
 
     def close(self) -> None:
         self.team.close()

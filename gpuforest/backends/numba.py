@@ -30,6 +30,8 @@ from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
 from gpuforest.kernels.best_split.numba import HIST_BYTES, level
 from gpuforest.kernels.edges.numba import edges as choose_edges
 from gpuforest.kernels.encode.numba import COARSE, ROWS, encode
+from gpuforest.kernels.gradients import numba as gradients
+from gpuforest.kernels.gradients.losses import Loss, exact_mean
 from gpuforest.kernels.grow_subtrees.scratch import SPARSE, Scratch, new_scratch
 from gpuforest.kernels.partition.numba import partition
 from gpuforest.kernels.project.numba import project
@@ -142,6 +144,20 @@ class NumbaBackend(numpy.NumpyBackend):
         on_host = boosting.loss.on_host
         kind = boosters.HostLossBooster if on_host else boosters.NumbaBooster
         return kind(boosting, self.n_threads)
+
+    def mean_loss(
+        self, loss: Loss, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None
+    ) -> float:
+        if loss.on_host or not (loss.is_log or loss.is_logit):
+            return super().mean_loss(loss, y, raw, weight)
+        of_rows, found = loss.of_rows(np.asarray(y, np.float64), None, raw, None), np.empty(len(y))
+
+        def part(rows: slice) -> None:
+            scratch = np.empty((3 + len(raw), gradients.BLOCK))
+            gradients.losses(of_rows, rows.start, rows.stop, found, scratch)
+
+        parallel_map(part, self.row_blocks(len(y), 16 * len(raw)), self.n_threads)
+        return exact_mean(found, weight)
 
     def waves(
         self, sampling: Sampling, C: int, n_trees: int, n_words: int = 0, bounded: bool = False

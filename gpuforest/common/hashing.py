@@ -30,7 +30,7 @@ PERMUTATION = 2
 ROWS = 2**40  # with the seed, beyond all trees: the key of the rows that bin edges come from
 SKETCH = 2**42  # the same: that of sums of outputs that trees for several outputs grow from
 ORDERED = 2**41  # the same: that of the order of rows for target statistics
-ENTROPY = 2**43  # the same: that of the draws of the loss "rank_xendcg"
+OF_LOSS = 2**43  # the same: that of the draws of the loss "rank_xendcg"
 CUT = 2**32  # and the feature: a random cut of it
 HASHES = 4  # of the permutation; each drives two rounds
 

@@ -293,10 +293,12 @@ class EarlyStopping:
         """The negative losses of the training rows and, if there are some, of the held rows."""
         loss, train, held = self.plan.boosting.loss, self.plan.train, self.plan.validation
         mean = grown[-1].loss if grown else None
-        found = [-(loss.mean(train.y, self.raw, train.weight) if mean is None else mean)]
+        if mean is None:
+            mean = self.plan.backend.mean_loss(loss, train.y, self.raw, train.weight)
+        found = [-mean]
         if held is not None:
             raw = np.ascontiguousarray(self.plan.backend.asnumpy(self.raw_val).T)
-            found.append(-loss.mean(held.y, raw, held.weight))
+            found.append(-self.plan.backend.mean_loss(loss, held.y, raw, held.weight))
         return found
 
     def _scores(self) -> list[float]:

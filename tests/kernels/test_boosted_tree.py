@@ -39,7 +39,7 @@ def booster_of(
     rules = rules._replace(kinds=edges.kinds, n_groups=groups, n_drawn=N - held_out)
     boosting: Any = SimpleNamespace(
         matrix=BinnedMatrix(codes, edges.n_bins, edges), n_rows=N,
-        loss=SimpleNamespace(n_raw=1),
+        loss=SimpleNamespace(n_raw=1), is_vector=False,
         n_words=n_words, n_leaves=min(rules.max_leaves, N), groups=rules.groups, memory=memory,
         rules=lambda scale: rules if kind is NumpyBooster else in_array(rules),
     )  # fmt: skip

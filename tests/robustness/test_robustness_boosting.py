@@ -205,7 +205,7 @@ REFUSED = [
     ({"loss": "gamma"}, X, (Y - Y.min(),), "loss='gamma' requires strictly positive y."),
     ({"loss": "quantile", "quantile": None}, X, (Y,),
      "loss='quantile' needs quantile: a number between 0 and 1"),
-    ({}, X, (np.stack([Y, Y], axis=1),), "y should be a 1d array"),
+    ({"loss": "huber"}, X, (np.stack([Y, Y], axis=1),), "y should be a 1d array"),
     ({}, X, (Y, np.zeros(N)), "Sample weights must contain at least one non-zero number."),
     ({}, X, (Y, -Y), "Negative values in data passed to `sample_weight`."),
     ({}, X, (Y * 1e300, np.full(N, 1e10)),

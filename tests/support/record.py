@@ -61,7 +61,8 @@ def fitted(case: Case, backend: str) -> Any:
         n_trees = case.params["n_estimators"]
         model.set_params(n_estimators=n_trees // 2).fit(X, y, weights)
         model.set_params(n_estimators=n_trees)
-    return model.fit(X, y, weights)
+    queries = {"qid": np.arange(len(y)) // 20} if case.estimator.endswith("Ranker") else {}
+    return model.fit(X, y, weights, **queries)
 
 
 def answers(model: Any, case: Case) -> Iterator[Any]:

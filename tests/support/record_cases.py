@@ -72,10 +72,12 @@ def data(case: Case) -> tuple[np.ndarray, Any, np.ndarray | None]:
         X[rng.random(N) < 0.1, 4] = np.nan
     if "fractions" in words:
         weights = (weights - 1) * 0.37
-    if "poisson" in (case.params.get("criterion"), case.params.get("loss")):
+    if {"poisson", "tweedie"} & {case.params.get("criterion"), case.params.get("loss")}:
         y = y - y.min()
     if case.params.get("loss") == "gamma":
         y = y - y.min() + 1
+    if case.estimator.endswith("Ranker"):  # grades of relevance
+        y = np.digitize(y, np.quantile(y, [0.5, 0.8, 0.95]))
     if case.estimator.endswith("Classifier"):
         n_classes = [n for word, n in N_CLASSES.items() if word in words]
         shares = np.arange(1, n_classes[0]) / n_classes[0] if n_classes else [0.3, 0.8]
@@ -229,6 +231,16 @@ def of_boosting() -> Iterator[Case]:
     yield case(
         R, "categories", "validation_score_", early_stopping=True, l2_regularization=2, **SETS
     )
+    together: dict[str, Any] = {"multi_strategy": "multi_output_tree"}
+    yield case(C, "many", **together, subsample=0.7)
+    yield case(C, "few categories", on=CPU, **together, **SETS)
+    yield case(R, "few outputs", on=CPU, **together)
+    yield case(R, "few", on=CPU, loss="quantile", quantile=[0.1, 0.5, 0.9])
+    yield case(R, "few weights", on=EVERY, loss="tweedie")
+    for loss in ("coxph", "aft_logistic", "aft_extreme"):
+        yield case("HistGradientBoostingSurvival", "few weights", on=CPU, loss=loss)
+    for loss in ("lambdarank", "rank_xendcg"):
+        yield case("HistGradientBoostingRanker", "few", on=CPU, loss=loss)
 
 
 def of_tools() -> Iterator[Case]:

@@ -375,6 +375,24 @@ def grow_tree(
     state.step = step
 
 
+@kernel(plain={})
+def draw_rows(key: types.U64, count: types.I64, is_few: types.U8s, rows: types.I32s):
+    """The rows that a round draws and then the others, each part ascending, as `ordered_rows` of
+    backends/boosters.py. Only the smaller part is drawn; is_few u8[N] must hold zeros."""
+    N = len(rows)
+    order, (mask, shift), few_drawn = order_of(key), domain(N), 2 * count <= N
+    for position in range(0 if few_drawn else count, count if few_drawn else N):
+        is_few[permute(order, position, N, mask, shift)] = 1
+    first, second = 0, count
+    for i in range(N):
+        if (is_few[U(i)] == 1) == few_drawn:
+            rows[U(first)] = i
+            first += 1
+        else:
+            rows[U(second)] = i
+            second += 1
+
+
 @kernel
 def join(
     stats: types.I64s3, factors: types.I64s2, n_bits: types.I64, begin: types.I64, end: types.I64,

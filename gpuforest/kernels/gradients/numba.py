@@ -14,7 +14,9 @@ from gpuforest.kernels.gradients.numpy import RESIDUAL_BITS
 BLOCK = 1024  # rows at once, whose numbers stay in the first-level cache
 LOG2_E, MOST = elementary.LOG2_E, elementary.MOST
 LN2_HIGH, LN2_LOW = elementary.LN2_HIGH, elementary.LN2_LOW
-FACTORIALS = elementary.FACTORIALS
+FACTORIALS, ATANH, SQRT2 = elementary.FACTORIALS, elementary.ATANH, elementary.SQRT2
+ODD = elementary.ODD
+FRACTION, HALF = np.int64(2**52 - 1), np.int64(1022 << 52)  # of the bits of a float64
 POWERS = np.ldexp(1.0, np.arange(-1022, 1024))  # of two: LLVM has no vectors of ldexp
 
 
@@ -28,6 +30,36 @@ def exp_of(x):
     for i in range(12, -1, -1):
         series = series * rest + FACTORIALS[i]
     return series * POWERS[np.int64(k) + 1022]
+
+
+@device
+def log_of(x):
+    """The logarithm of common/elementary.py, of numbers from 1 on."""
+    bits = np.float64(x).view(np.int64)
+    m, e = np.int64((bits & FRACTION) | HALF).view(np.float64), (bits >> 52) - 1022
+    low = m * SQRT2 < 1.0
+    m, k = (2.0 * m if low else m), np.float64(e - low)
+    t = (m - 1.0) / (m + 1.0)
+    series = ATANH[9]
+    for i in range(8, -1, -1):
+        series = series * (t * t) + ATANH[i]
+    return k * LN2_HIGH + (t * series + k * LN2_LOW)
+
+
+@device
+def log1p_exp(x, t, out):
+    """As common/elementary.py's, of f64[n] x; the loops over rows become vectors."""
+    n = len(x)
+    for i in range(n):
+        small = exp_of(-abs(x[i]))
+        t[i] = small / (2.0 + small)
+        out[i] = ODD[17]
+    for k in range(16, -1, -1):
+        term = ODD[k]
+        for i in range(n):
+            out[i] = out[i] * (t[i] * t[i]) + term
+    for i in range(n):
+        out[i] = max(x[i], 0.0) + t[i] * out[i]
 
 
 @device
@@ -136,6 +168,36 @@ def gradients(
                     out[first + i, 0] = np.int64(math.floor(scratch[0, i] * scale_g + 0.5))
                     whole = np.int64(math.floor(scratch[1, i] * scale_h + 0.5))
                     out[first + i, 1] = (whole << bits) + 1
+
+
+@kernel
+def losses(loss: LossOf, begin: I64, end: I64, out: F64s, scratch: F64s2):
+    """The losses f64[N] of the rows begin .. end - 1, unweighted, as losses.py has them, where the
+    link is no identity; scratch f64[3 + K, BLOCK]."""
+    number, y = loss.number, loss.y
+    for first in range(begin, end, BLOCK):
+        n = min(BLOCK, end - first)
+        raw, own = loss.raw[0, first : first + n], out[first : first + n]
+        if number == reference.MULTICLASS:
+            shares_of_rows(loss.raw, first, n, scratch[0], scratch[2], scratch[3:])
+            for i in range(n):
+                of_class = loss.raw[np.int64(y[first + i]), first + i]
+                own[i] = log_of(scratch[2, i]) + scratch[0, i] - of_class
+        elif number == reference.COUNTS:
+            for i in range(n):
+                own[i] = exp_of(raw[i]) - y[first + i] * raw[i]
+        elif number == reference.GAMMA:
+            for i in range(n):
+                own[i] = raw[i] + y[first + i] * exp_of(-raw[i])
+        elif number == reference.TWEEDIE:
+            below, above = 1.0 - loss.parameter, 2.0 - loss.parameter
+            for i in range(n):
+                low = y[first + i] * exp_of(below * raw[i])
+                own[i] = exp_of(above * raw[i]) / above - low / below
+        else:
+            log1p_exp(raw, scratch[0, :n], own)
+            for i in range(n):
+                own[i] -= y[first + i] * raw[i]
 
 
 @device

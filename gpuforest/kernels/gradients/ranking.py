@@ -152,7 +152,7 @@ def entropies_of(queries: Queries, grades: np.ndarray, raw: np.ndarray, seed: in
     the expansion that LightGBM has."""
     # a draw is a hash of the raw prediction, which each round changes, and of the row
     key = np.full(1, seed % 2**64, np.uint64)
-    key = hashing.hash_at(hashing.hash_at(key, hashing.ENTROPY), (raw + 0.0).view(np.uint64))
+    key = hashing.hash_at(hashing.hash_at(key, hashing.OF_LOSS), (raw + 0.0).view(np.uint64))
     drawn = hashing.hash_at(key, np.arange(len(raw), dtype=np.uint64)) >> np.uint64(11)
     gamma = np.exp2(grades) - drawn * 2.0**-53
 
