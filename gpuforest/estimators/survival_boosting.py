@@ -93,6 +93,7 @@ class HistGradientBoostingSurvival(HistGradientBoosting):
     multi_strategy: ClassVar[str] = "one_output_per_tree"
     scale: float
     event_times_: np.ndarray
+    baseline_hazard_: np.ndarray  # of "coxph"
 
     @property
     def _task(self) -> Task:  # type: ignore[override]  # the target depends on the loss

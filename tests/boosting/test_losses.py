@@ -195,3 +195,18 @@ def test_rows_that_come_as_a_surprise_leave_the_others_alone(
         return float(np.mean(p - own + own * np.log(np.maximum(own, 1e-9) / p)))
 
     assert of_others(np.where(far, y * factor, y)) < 1.5 * of_others(y) + 0.05
+
+
+@pytest.mark.parametrize(("name", "classes", "y"), CASES, ids=IDS)
+def test_backends_find_the_same_mean_loss(name: str, classes: int, y: np.ndarray) -> None:
+    loss, target = loss_of(name, classes), y.astype(np.int64) if classes else y
+    raw = np.random.default_rng(0).normal(0, [[2.0], [900.0]], (2, len(y)))
+    weight = np.arange(len(y)) % 3 / 7
+    for scaled in raw:  # exponentials are cut off far out
+        scores = scaled[None] * np.linspace(1, 2, loss.n_raw)[:, None]
+        for given in (None, weight):
+            found = [
+                kind().mean_loss(loss, target, scores, given)
+                for kind in (numpy.NumpyBackend, numba.NumbaBackend)
+            ]
+            assert found[0] == found[1]
