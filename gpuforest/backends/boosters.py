@@ -387,17 +387,16 @@ class NumbaBooster(NumpyBooster):
         return table, GrownTree(nodes, sets, np.empty(b.n_leaves, dtype_of(records.Leaf))), {}
 
     def add_values(self, loss: LossOf) -> None:
-        if self.boosting.is_vector:
-            self.add_to_all(loss)
-            return
-
         def add(k: int) -> None:
-            compiled.add_values(loss.raw[k], self.rows[k], self.trees[k].leaves)
+            if self.boosting.is_vector:
+                compiled.add_to_rows(loss.raw[k], self.numbers, np.tile(self.added[k], 2))
+            else:
+                compiled.add_values(loss.raw[k], self.rows[k], self.trees[k].leaves)
 
         if self.n_blocks > 1:
-            self.team.run(add, len(self.trees))
+            self.team.run(add, len(loss.raw))
         else:
-            for k in range(len(self.trees)):
+            for k in range(len(loss.raw)):
                 add(k)
 
 

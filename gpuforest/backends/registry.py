@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.util import find_spec
 from typing import TypeVar
@@ -172,13 +172,11 @@ def for_categories(backend: Backend, n_channels: int, random: bool) -> Backend:
     return _or_cpu(backend, lambda b: b.on_host or not in_order, what)
 
 
-def for_boosting(backend: Backend, draws_groups: bool = False, on_host: bool = False) -> Backend:
-    """The backend; or the CPU's, logged, if this one has no boosting, cannot draw groups, or if the
-    loss is computed on the host."""
-    if on_host:
-        backend = _or_cpu(backend, lambda b: b.on_host, "loss of this kind")
-    if draws_groups:
-        backend = _or_cpu(backend, lambda b: b.on_host, "subsample of groups")
+def for_boosting(backend: Backend, on_host: Iterable[str] = ()) -> Backend:
+    """The backend; or the CPU's, logged, if this one has no boosting, or the fit needs what only
+    backends on the host have."""
+    for what in on_host:
+        backend = _or_cpu(backend, lambda b: b.on_host, what)
     backend = _or_cpu(backend, lambda b: has(b, "booster"), "gradient boosting")
     if backend.name == "numba" and "boosting" not in code.complete:
         code.expect("boosting")

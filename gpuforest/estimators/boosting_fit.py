@@ -76,11 +76,23 @@ def weigh(estimator: Any, rows: Rows) -> np.ndarray | None:
     return settings.check_some_weight(settings.row_weights_of(by_class, rows.target), rows.weight)
 
 
-def needs_host(estimator: Any, y: Any) -> bool:
-    """Whether only the CPU grows these trees, from y as it was passed."""
-    outputs = len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1
-    is_vector = estimator.multi_strategy == "multi_output_tree"
-    return outputs or is_vector or loss_of(estimator, 0).on_host
+def on_host_alone(estimator: Any, given: binned.FitInput, backend: base.Backend) -> list[str]:
+    """What of a fit has no kernels for devices."""
+    if backend.on_host:
+        return []
+    y, found = given.y, list[str]()
+    if given.groups is not None and estimator.subsample < 1:
+        found += ["subsample of groups"]
+    if loss_of(estimator, 0).on_host:
+        found += ["loss of this kind"]
+    if len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+        found += ["boosting of several outputs"]
+    elif estimator.multi_strategy == "multi_output_tree":
+        on = On(criteria.CRITERIA["squared_error"], backend)
+        classes = estimator._task.check(y, len(y), on).classes
+        if classes is not None and len(classes[0]) > 2:
+            found += ["trees for several classes"]
+    return found
 
 
 def loss_of(estimator: Any, n_classes: int, n_outputs: int = 1, seed: int = 0) -> Loss:

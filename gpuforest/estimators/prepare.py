@@ -118,9 +118,8 @@ def prepare_rounds(
 ) -> boosting_fit.BoostingPlan:
     """What rounds grow from; `given_val`: rows that judge; None: early stopping sets some aside."""
     with progress.stage("checking"):
-        draws_groups = given.groups is not None and estimator.subsample < 1
-        on_host = boosting_fit.needs_host(estimator, given.y)
-        backend = registry.for_boosting(backend, draws_groups, on_host)
+        lacking = boosting_fit.on_host_alone(estimator, given, backend)
+        backend = registry.for_boosting(backend, lacking)
         rows = boosting_fit.checked(estimator, read(estimator, given, backend), given.y, backend)
         refuse(estimator, vars(estimator), rows)
         rows = replace(rows, weight=boosting_fit.weigh(estimator, rows))

@@ -19,6 +19,7 @@ BOOSTING: dict[str, Parameters] = {
         "learning_rate": 0.05, "max_iter": 1000, "max_leaf_nodes": 16, "min_samples_leaf": 2,
         "l2_regularization": 1.0, "max_features": 0.25, "subsample": 0.9, "early_stopping": True,
         "n_iter_no_change": 50, "refit": True, "categorical_split": "auto",
+        "multi_strategy": "multi_output_tree",
     },
     "fast": {
         "learning_rate": 0.15, "max_iter": 60, "max_leaf_nodes": 20, "min_samples_leaf": 10,
@@ -26,6 +27,11 @@ BOOSTING: dict[str, Parameters] = {
     },
     "scikit-learn": {},
 }  # fmt: skip
+# the same for a target of one column that has no statistics of categories
+BOOSTING_OF_ONE = {
+    name: {k: v for k, v in given.items() if k not in ("categorical_split", "multi_strategy")}
+    for name, given in BOOSTING.items()
+}
 
 
 class HasPresets:

@@ -96,10 +96,7 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
 
     _task = Ranks()
     multi_strategy = "one_output_per_tree"
-    _presets: ClassVar[dict[str, presets.Parameters]] = {
-        name: {k: v for k, v in given.items() if k != "categorical_split"}
-        for name, given in presets.BOOSTING.items()
-    }
+    _presets: ClassVar[dict[str, presets.Parameters]] = presets.BOOSTING_OF_ONE
 
     def fit(  # type: ignore[override]  # a ranker has queries
         self, X: Any, y: Any = None, sample_weight: Any = None, *, qid: Any = None,

@@ -8,6 +8,9 @@ from sklearn.datasets import load_digits
 from gpuforest import DecisionTreeRegressor
 from gpuforest import HistGradientBoostingClassifier as Classifier
 from gpuforest import HistGradientBoostingRegressor as Regressor
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.data.binned import FitInput
+from gpuforest.estimators import boosting_fit
 from gpuforest.kernels.boosted_tree import vector
 
 rng = np.random.default_rng(0)
@@ -106,3 +109,17 @@ def test_monotonic_constraints_are_refused():
         Classifier(**GIVEN, monotonic_cst=[1, 0, 0, 0]).fit(X, LABELS)
     with pytest.raises(ValueError, match="multiple outputs"):
         Regressor(**GIVEN, monotonic_cst=[1, 0, 0, 0]).fit(X, Y)
+
+
+def test_devices_leave_what_has_no_kernels_there_to_the_cpu():
+    def lacking(kind, y, **params):
+        class Device(NumpyBackend):
+            name, on_host = "device", False
+
+        return boosting_fit.on_host_alone(kind(**GIVEN | params), FitInput(X, y), Device())
+
+    assert lacking(Classifier, LABELS > 3) == lacking(Regressor, SIGNAL) == []
+    assert lacking(Classifier, LABELS) == ["trees for several classes"]
+    assert lacking(Regressor, Y) == ["boosting of several outputs"]
+    assert lacking(Regressor, SIGNAL, loss="quantile", quantile=[0.1, 0.9]) == ["loss of this kind"]
+    assert lacking(Classifier, LABELS, multi_strategy="one_output_per_tree") == []

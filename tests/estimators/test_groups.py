@@ -342,7 +342,7 @@ def test_a_device_that_draws_no_groups_for_rounds_leaves_them_to_the_cpu(caplog)
 
     device = Device()
     assert registry.for_boosting(device) is device
-    assert registry.for_boosting(device, draws_groups=True).on_host
+    assert registry.for_boosting(device, ["subsample of groups"]).on_host
     assert "'device' has no subsample of groups: the trees grow on the CPU" in caplog.text
 
 

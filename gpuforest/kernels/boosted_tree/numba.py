@@ -435,3 +435,10 @@ def add_values(raw: types.F64s, rows: types.I32s, leaves: records.Leaves):
             raw[U(rows[U(i)])] += leaf.added
         for i in range(leaf.other_begin, leaf.other_end):
             raw[U(rows[U(i)])] += leaf.added
+
+
+@kernel
+def add_to_rows(raw: types.F64s, numbers: types.I32s, added: types.F64s):
+    """Add to raw f64[N] what is added to rows of a number."""
+    for i in range(len(raw)):
+        raw[U(i)] += added[U(numbers[U(i)])]
