@@ -19,6 +19,7 @@ their rows are so small that the rounded sum has few digits.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 (
     SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, TWEEDIE, CROSS_ENTROPY, BINARY, MULTICLASS,
 ) = range(10)  # fmt: skip
+ON_HOST = -1  # of losses whose derivatives Python computes, see host_losses.py
 
 MOST_GRADIENT = 1e307  # beyond it a fit diverges; sums of some stay finite
 RESIDUAL_BITS = 62  # of sums of what rounding leaves of gradients
@@ -80,7 +82,7 @@ def largest(loss: Any) -> tuple[float, float]:
     return g, h
 
 
-def sizes(found: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+def sizes(found: Iterable[np.ndarray]) -> tuple[float, float]:
     """The largest size of each of two arrays."""
     g, h = (float(np.abs(a).max(initial=0.0)) for a in found)
     return g, h
