@@ -32,7 +32,7 @@ def all_stamps():
 
 
 EVERY = {f"{module}." for module in objects.MODULES}
-SHARED = EVERY - {"kernels.gradients.numba.", "kernels.edges.numba."}
+SHARED = EVERY - {"kernels.gradients.numba.", "kernels.gradients.ranking.", "kernels.edges.numba."}
 SUBTREES = {
     "kernels.grow_subtrees.", "splits.interactions.", "splits.logrank.", "splits.multiway.",
     "splits.oblique.numba.",

@@ -69,7 +69,7 @@ class HostRows:
     def for_kernels(self) -> LossOf:
         """What compiled kernels take: the gradients and the hessians in the place of `raw`."""
         (K, N), found = self.raw.shape, np.ascontiguousarray(self.derived)
-        return LossOf(found[0, 0], None, found.reshape(-1, N), N, K, numpy.ON_HOST, 0.0, None)
+        return LossOf(found[0, 0], None, found.reshape(-1, N), N, K, losses.ON_HOST, 0.0, None)
 
     @property
     def largest(self) -> tuple[float, float]:
@@ -80,7 +80,7 @@ class HostRows:
 class HostLoss(Loss):
     """A loss with derivatives of its own, f64[K, N] from y, raw f64[K, N] and the weights."""
 
-    number: int = numpy.ON_HOST
+    number: int = losses.ON_HOST
 
     def of_rows(self, y: Any, weight: Any, raw: Any, delta: Any) -> Any:
         return HostRows(self, y, weight, raw)

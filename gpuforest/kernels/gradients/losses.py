@@ -52,6 +52,7 @@ NUMBERS = {
     "cross_entropy": numpy.CROSS_ENTROPY,
     "quantile": numpy.QUANTILE,
 }
+ON_HOST = -1  # the number of losses whose derivatives Python computes, see host_losses.py
 LINKS = ("identity", "log", "logit")  # by which raw predictions become predictions
 # of each loss: its predictions are classes, or exponentials of raw ones, or probabilities; all
 # hessians are one; gradients and hessians lie between -1 and 1; leaves' values follow from the
@@ -122,7 +123,7 @@ class Loss:
     @property
     def on_host(self) -> bool:
         """True if Python computes the derivatives, see host_losses.py."""
-        return self.number == numpy.ON_HOST
+        return self.number == ON_HOST
 
     def single(self, k: int) -> Loss:
         """The loss of raw prediction k alone, where `by_order`."""

@@ -94,7 +94,7 @@ def derive(loss, k, first, n, scratch):
     """Derivatives by raw prediction k to scratch[0], scratch[1]. Class 0 also fills the rest of
     `scratch`, which later classes read."""
     g, h, weight = scratch[0], scratch[1], loss.weight
-    if loss.number == reference.ON_HOST:
+    if loss.number < 0:  # the host has computed them
         for i in range(n):
             g[i], h[i] = loss.raw[k, first + i], loss.raw[loss.K + k, first + i]
     elif loss.number <= reference.BINARY:

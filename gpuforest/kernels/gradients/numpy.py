@@ -32,7 +32,6 @@ from gpuforest.kernels.boosted_tree.records import LossOf, Scales, TreeRules
 (
     SQUARED, ABSOLUTE, QUANTILE, HUBER, COUNTS, GAMMA, TWEEDIE, CROSS_ENTROPY, BINARY, MULTICLASS,
 ) = range(10)  # fmt: skip
-ON_HOST = -1  # of losses whose derivatives Python computes, see host_losses.py
 
 MOST_GRADIENT = 1e307  # beyond it a fit diverges; sums of some stay finite
 RESIDUAL_BITS = 62  # of sums of what rounding leaves of gradients
