@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic, sleep
@@ -403,11 +404,17 @@ class NumbaBooster(NumpyBooster):
 class HostLossBooster(NumbaBooster):
     """The same for losses whose derivatives Python computes."""
 
-    largest, residual_bits = NumpyBooster.largest, NumpyBooster.residual_bits
+    largest = NumpyBooster.largest
 
-    def gradients(self, loss: LossOf) -> None:
-        self.rules.scale[0] = self.scales
-        gradients.gradients(loss, self.rules._replace(scale=self.scales), self.each)
+    def begin(self, raw: Array, number: int) -> Any:
+        loss: Any = super().begin(raw, number)
+        return replace(loss, is_compiled=True)
+
+    def gradients(self, loss: Any) -> None:
+        super().gradients(loss.for_kernels)
+
+    def residual_bits(self, loss: Any, leaves: Array) -> Array:
+        return super().residual_bits(loss.for_kernels, leaves)
 
 
 def columns_of(matrix: BinnedMatrix, stats: Array) -> records.BoostColumns:

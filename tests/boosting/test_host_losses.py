@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pairs
 import pytest
-from boosted import made
+from boosted import in_array, made, rules_of
 from paths import has_numba
 from sklearn.base import clone
 from sklearn.metrics import mean_pinball_loss
@@ -15,7 +15,11 @@ from gpuforest import HistGradientBoostingClassifier as Classifier
 from gpuforest import HistGradientBoostingRegressor as Regressor
 from gpuforest.backends import numba, numpy
 from gpuforest.common import elementary
+from gpuforest.compiler.types import dtype_of
+from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.gradients import host_losses
+from gpuforest.kernels.gradients import numba as compiled
+from gpuforest.kernels.gradients import numpy as plain
 
 rng = np.random.default_rng(0)
 N = 400
@@ -102,6 +106,46 @@ def test_sums_at_risk_do_not_depend_on_the_order_of_rows():
     moved = loss.derivatives(y[order], raw[:, order], WEIGHT[order])
     assert np.array_equal(g[:, order], moved[0])
     assert np.array_equal(h[:, order], moved[1])
+
+
+FEW = np.where(rng.random(N) < 0.5, 0.0, WEIGHT)
+EVENTS = {
+    "ties": CASES["cox"][1],
+    "no ties": np.stack([rng.random(N), rng.random(N) < 0.3], axis=1),
+    "one event": np.stack([np.arange(N) % 50, np.arange(N) == 7], axis=1).astype(float),
+    "one time": np.stack([np.ones(N), rng.random(N) < 0.3], axis=1),
+}
+
+
+@pytest.mark.skipif(not has_numba, reason="no numba here")
+@pytest.mark.parametrize("weight", [None, WEIGHT, FEW], ids=["", "weighted", "some without"])
+@pytest.mark.parametrize("name", EVENTS)
+def test_the_compiled_kernel_of_cox_computes_what_numpy_does(name, weight):
+    loss = host_losses.ProportionalHazards("coxph")
+    for raw in (np.zeros((1, N)), rng.normal(size=(1, N)) * 3, rng.normal(size=(1, N)) * 900):
+        found, wanted = (f(EVENTS[name], raw, weight) for f in (loss.compiled, loss.derivatives))
+        assert np.array_equal(found, wanted)
+
+
+@pytest.mark.skipif(not has_numba, reason="no numba here")
+@pytest.mark.parametrize("K", [1, 3])
+def test_kernels_take_derivatives_from_the_host(K):
+    loss = host_losses.GivenLoss("given", n_raw=K, function=lambda y, raw, w: (raw - 1.5, raw**2))
+    of_rows, order = loss.of_rows(Y, None, rng.normal(size=(K, N)), None), rng.permutation(N)
+    rules, scratch = rules_of(1, N.bit_length(), g=2.0**9, h=2.0**7), np.empty((7, compiled.BLOCK))
+    for words in (1, 2):
+        found, wanted = np.empty((2, K, N, words), np.int64)
+        plain.gradients(of_rows, rules, wanted)
+        given = of_rows.for_kernels, in_array(rules)
+        compiled.gradients(*given, found, np.zeros(0), 0, N, scratch)
+        assert np.array_equal(found, wanted)
+    if K == 1:
+        leaves, sums = np.zeros(2, dtype_of(records.Leaf)), np.empty((2, 2), np.int64)
+        leaves["begin"], leaves["end"] = [0, 150], [150, N]
+        compiled.residual_bits(*given, order.astype(np.int32), leaves, 0, 2, sums, scratch)
+        rest = plain.residual_bits(of_rows, rules)[0][order]
+        assert np.array_equal(sums, [rest[:150].sum(axis=0), rest[150:].sum(axis=0)])
+        assert sums.any()
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba"])

@@ -36,10 +36,11 @@ from typing import Any, Self
 import numpy as np
 
 from gpuforest.common import elementary, sums
-from gpuforest.kernels.gradients import losses, numpy
+from gpuforest.kernels.boosted_tree.records import LossOf
+from gpuforest.kernels.gradients import losses, numba, numpy
 from gpuforest.kernels.gradients.losses import FACTS, Loss, exact_sum
 
-Derivatives = tuple[np.ndarray, np.ndarray]
+Derivatives = tuple[np.ndarray, np.ndarray] | np.ndarray  # f64[2, K, N]
 AFT = ("aft_logistic", "aft_extreme")
 TINY, MOST = 2.0**-1022, 1.7e308  # the least and the greatest numbers that have logarithms
 STEPS = 60  # of Newton's method, for the constant before the first round
@@ -56,12 +57,19 @@ class HostRows:
     weight: np.ndarray | None
     raw: np.ndarray
     delta: None = None
-    number: int = losses.ON_HOST
+    is_compiled: bool = False
 
     @cached_property
     def derived(self) -> Derivatives:
         """Gradients and hessians f64[K, N], with the weights of the rows."""
-        return self.loss.derivatives(self.y, self.raw, self.weight)
+        how = self.loss.compiled if self.is_compiled else self.loss.derivatives
+        return how(self.y, self.raw, self.weight)
+
+    @cached_property
+    def for_kernels(self) -> LossOf:
+        """What compiled kernels take: the gradients and the hessians in the place of `raw`."""
+        (K, N), found = self.raw.shape, np.ascontiguousarray(self.derived)
+        return LossOf(found[0, 0], None, found.reshape(-1, N), N, K, losses.ON_HOST, 0.0, None)
 
     @property
     def largest(self) -> tuple[float, float]:
@@ -83,6 +91,10 @@ class HostLoss(Loss):
 
     def derivatives(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> Derivatives:
         raise NotImplementedError
+
+    def compiled(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> Derivatives:
+        """The same, by a compiled kernel if there is one."""
+        return self.derivatives(y, raw, weight)
 
     def largest(self, found: Derivatives, weight: np.ndarray | None) -> tuple[float, float]:
         """The sizes that a round's scales are for."""
@@ -342,49 +354,51 @@ def quotient(d: np.ndarray) -> Derivatives:
 
 
 class RiskSets:
-    """Who is at risk when: rows in the order of their times, and sums over later rows."""
+    """Who is at risk when events come: rows in the order of their times, and sums over later rows.
+
+    times : f64[T], the least of all, and those of events
+    order, first : i64[N], rows by their times; i64[T + 1], where rows from each time on begin
+    place : i64[N], the number of the last time that is not later than a row's
+    own, event : f64[N], weights of rows in units, and of rows that had their event
+    events : f64[T], the weight of the events at each time
+    """
 
     def __init__(self, y: np.ndarray, weight: np.ndarray | None) -> None:
         """y : f64[N, 2], times and whether the event came"""
-        self.y, self.weight = y, weight
-        self.order = np.argsort(y[:, 0], kind="stable")
-        sorted_times = y[self.order, 0]
-        self.first = np.flatnonzero(np.append(True, sorted_times[1:] != sorted_times[:-1]))
-        self.times, N = sorted_times[self.first], len(y)
-        self.sizes = np.diff(self.first, append=N)
+        self.y, self.weight, N = y, weight, len(y)
+        self.order = np.argsort(y[:, 0])
+        times, came = (np.take(column, self.order) for column in y.T)
+        first = np.flatnonzero(np.append(True, times[1:] != times[:-1]))
+        with_events = np.logical_or.reduceat(came > 0, first)
+        with_events[0] = True
+        first = first[with_events]
+        self.times, self.first = times[first], np.append(first, N)
+        self.place = np.empty(N, np.int64)
+        self.place[self.order] = np.repeat(np.arange(len(first)), np.diff(self.first))
         own = np.ones(N) if weight is None else weight
         bits = 61 - N.bit_length() - int(np.frexp(own.max())[1])
         self.unit, scale = float(np.ldexp(1.0, -bits)), losses.unit_of(own)
-        # weights in the order of times: of all rows in units, and of the rows that had their event
-        self.own = self.of_rows(np.ldexp(own, bits))
-        self.event = self.of_rows(own * (y[:, 1] > 0))
-        whole = np.rint(self.event * scale).astype(np.int64)
-        self.events = np.add.reduceat(whole, self.first) / scale  # f64[T], of each time
-
-    def of_rows(self, values: np.ndarray) -> np.ndarray:
-        """Values of rows in the order of times."""
-        return np.take(values, self.order)
-
-    def each_row(self, values: np.ndarray) -> np.ndarray:
-        """Values of times for their rows."""
-        return values if len(self.first) == len(self.order) else np.repeat(values, self.sizes)
+        self.own, self.event = np.ldexp(own, bits), own * (y[:, 1] > 0)
+        # sums of whole numbers, which are exact
+        self.events = np.bincount(self.place, np.rint(self.event * scale)) / scale
 
     def at_risk(self, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """exp(raw - top) times weight of each row in the order of times, f64[N] of whole numbers
-        of units; and what is at risk at each time, f64[T]. All sums are of integers."""
-        top, sorted_raw = raw.max(), self.of_rows(raw)
-        relative = np.empty(len(raw))
+        """exp(raw - top) times weight of each row, f64[N] of whole numbers of units; and what is at
+        risk at each time, f64[T]. All sums are of integers."""
+        relative, top = np.empty(len(raw)), raw.max()
         for part in sums.blocks(len(raw)):
-            found = elementary.exp(sorted_raw[part] - top) * self.own[part]
+            found = elementary.exp(raw[part] - top) * self.own[part]
             relative[part] = np.maximum(np.rint(found), 1.0)
-        upto = np.cumsum(relative.astype(np.int64))
-        before = np.append(0, upto[self.first[1:] - 1])
-        return relative, (upto[-1] - before).astype(np.float64)
+        upto = np.cumsum(np.append(0, relative[self.order].astype(np.int64)))
+        return relative, (upto[-1] - upto[self.first[:-1]]).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class ProportionalHazards(HostLoss):
-    """Cox's partial likelihood, with Breslow's treatment of ties; raw is the log of the hazard."""
+    """Cox's partial likelihood, with Breslow's treatment of ties; raw is the log of the hazard.
+
+    Hessians are the diagonal of the weighted likelihood's, where a row of weight 2 is not as two
+    rows: it moves its risk sets twice as much as either of these."""
 
     known: list[RiskSets] = field(default_factory=list, compare=False)
     facts = "log"
@@ -401,15 +415,17 @@ class ProportionalHazards(HostLoss):
         sets = self.sets_of(y, weight)
         relative, at_risk = sets.at_risk(raw[0])
         rate = sets.events / at_risk  # a hazard in units of whole numbers
-        hazard = sets.each_row(np.cumsum(rate))
-        square = sets.each_row(np.cumsum(rate / at_risk))
-        found = np.empty((2, len(y)))
-        for part in sums.blocks(len(y)):
-            own, rows = relative[part], sets.order[part]
-            g = own * hazard[part]
-            found[0, rows] = g - sets.event[part]
-            found[1, rows] = np.maximum(g - own * own * square[part], 0.0)
-        return found[:1], found[1:]
+        hazard, square = np.cumsum(rate)[sets.place], np.cumsum(rate / at_risk)[sets.place]
+        g = relative * hazard
+        h = np.maximum(g - relative * relative * square, 0.0)
+        return (g - sets.event)[None], h[None]
+
+    def compiled(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> Derivatives:
+        s, found = self.sets_of(y, weight), np.empty((2, len(y)))
+        hazards = np.empty((len(s.times), 2))
+        rows = s.order, s.place, s.own, s.event, s.first, s.events
+        numba.cox(raw[0], raw.max(), *rows, hazards, found)
+        return found[:, None]
 
     def check(self, y: np.ndarray) -> None:
         if not (y[:, 1] > 0).any():
@@ -422,9 +438,8 @@ class ProportionalHazards(HostLoss):
         """The partial likelihood of all events, negated, over the weight of all rows."""
         sets = self.sets_of(y, weight)
         log_risk = elementary.log(sets.at_risk(raw[0])[1] * sets.unit) + raw[0].max()
-        each = np.empty(len(y))
-        each[sets.order] = sets.each_row(log_risk)
-        return losses.exact_mean(np.where(y[:, 1] > 0, each - raw[0], 0.0), weight)
+        each = log_risk[sets.place] - raw[0]
+        return losses.exact_mean(np.where(y[:, 1] > 0, each, 0.0), weight)
 
     def predictions(self, raw: np.ndarray) -> np.ndarray:
         return raw[:, 0]

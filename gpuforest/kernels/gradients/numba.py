@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuforest.common import elementary
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, F64s, F64s2, I32s, I64s2, I64s3
+from gpuforest.compiler.types import F64, I64, F64s, F64s2, I32s, I64s, I64s2, I64s3
 from gpuforest.kernels.boosted_tree.records import Leaves, LossOf, TreeRules
 from gpuforest.kernels.gradients import numpy as reference
 from gpuforest.kernels.gradients.numpy import RESIDUAL_BITS
@@ -126,7 +126,10 @@ def derive(loss, k, first, n, scratch):
     """Derivatives by raw prediction k to scratch[0], scratch[1]. Class 0 also fills the rest of
     `scratch`, which later classes read."""
     g, h, weight = scratch[0], scratch[1], loss.weight
-    if loss.number <= reference.BINARY:
+    if loss.number < 0:  # the host has computed them
+        for i in range(n):
+            g[i], h[i] = loss.raw[k, first + i], loss.raw[loss.K + k, first + i]
+    elif loss.number <= reference.BINARY:
         one_class(loss, first, n, g, h)
     else:
         if k == 0:
@@ -152,7 +155,7 @@ def gradients(
     bits, scale_g, scale_h = rules.n_bits, rules.scale[0].g, rules.scale[0].h
     for first in range(begin, end, BLOCK):
         n = min(BLOCK, end - first)
-        for k in range(len(loss.raw)):
+        for k in range(loss.K):
             derive(loss, k, first, n, scratch)
             out = stats[k]
             if len(most):
@@ -213,10 +216,11 @@ def residual_bits(
 ):  # fmt: skip
     """Sums i64[L, 2] as in numpy.py over the rows of the leaves begin .. end - 1; K = 1.
 
-    scratch : f64[7, BLOCK]"""
+    scratch : f64[7, BLOCK]; a loss with two rows of `raw` has no weights"""
     finer = POWERS[RESIDUAL_BITS - rules.n_bits + 1022]  # `**` would call exp2 of the C library
     scale_g, scale_h = rules.scale[0].g, rules.scale[0].h
-    y, raw, weight = scratch[4], scratch[5:6], scratch[6, : min(len(loss.weight), BLOCK)]
+    y, raw = scratch[4], scratch[5 : 5 + len(loss.raw)]
+    weight = scratch[6, : min(len(loss.weight), BLOCK)]
     block = LossOf(y, weight, raw, BLOCK, 1, loss.number, loss.parameter, loss.delta)
     for leaf in range(begin, end):
         g, h = np.int64(0), np.int64(0)
@@ -224,7 +228,9 @@ def residual_bits(
             n = min(BLOCK, leaves[leaf].end - first)
             for i in range(n):
                 r = rows[first + i]
-                y[i], raw[0, i] = loss.y[r], loss.raw[0, r]
+                y[i] = loss.y[r]
+                for k in range(len(raw)):
+                    raw[k, i] = loss.raw[k, r]
                 if len(weight) > 0:
                     weight[i] = loss.weight[r]
             derive(block, 0, 0, n, scratch)
@@ -232,3 +238,34 @@ def residual_bits(
                 g += rest_of(scratch[0, i] * scale_g, finer)
                 h += rest_of(scratch[1, i] * scale_h, finer)
         out[leaf, 0], out[leaf, 1] = g, h
+
+
+@kernel
+def cox(
+    raw: F64s, top: F64, order: I64s, place: I64s, own: F64s, event: F64s, first: I64s,
+    events: F64s, hazards: F64s2, out: F64s2,
+):  # fmt: skip
+    """Derivatives of `ProportionalHazards` to out f64[2, N].
+
+    raw : f64[N], top the highest
+    order .. events : those of `RiskSets`
+    hazards : scratch f64[T, 2]"""
+    for i in range(len(raw)):
+        out[0, i] = max(np.rint(exp_of(raw[i] - top) * own[i]), 1.0)
+    for i in range(len(raw)):  # by itself, because then its reads do not wait for the sums
+        out[1, i] = out[0, order[i]]
+    at_risk, hazard, square = np.int64(0), 0.0, 0.0
+    for i in range(len(raw)):
+        at_risk += np.int64(out[1, i])
+    for t in range(len(events)):
+        rate = events[t] / np.float64(at_risk)
+        hazard += rate
+        square += rate / np.float64(at_risk)
+        hazards[t, 0], hazards[t, 1] = hazard, square
+        for i in range(first[t], first[t + 1]):
+            at_risk -= np.int64(out[1, i])
+    for i in range(len(raw)):
+        relative = out[0, i]
+        g = relative * hazards[place[i], 0]
+        out[0, i] = g - event[i]
+        out[1, i] = max(g - relative * relative * hazards[place[i], 1], 0.0)

@@ -19,6 +19,7 @@ their rows are so small that the rounded sum has few digits.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ def largest(loss: Any) -> tuple[float, float]:
     return g, h
 
 
-def sizes(found: tuple[np.ndarray, np.ndarray]) -> tuple[float, float]:
+def sizes(found: Iterable[np.ndarray]) -> tuple[float, float]:
     """The largest size of each of two arrays."""
     g, h = (float(np.abs(a).max(initial=0.0)) for a in found)
     return g, h
