@@ -9,7 +9,7 @@ import numpy as np
 from gpuforest.core import criteria
 from gpuforest.data import passes, target_statistics
 
-TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards"
+TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards ranking"
 ALL = f"{TARGETED} isolation"
 WITHOUT_LABELS = ("isolation", "AdaBoost")  # they leave groups and blocks of BinnedData unread
 ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
@@ -81,7 +81,7 @@ REFUSALS = [
         'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
         "number"),
     Refusal("warm_start", "refit", ANEW),
-    Refusal("warm_start", "preset", ANEW, "boosting hazards"),
+    Refusal("warm_start", "preset", ANEW, "boosting hazards ranking"),
     Refusal("pruning", "binned",
         "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
         "or a frame, or a number as ccp_alpha"),
@@ -94,6 +94,8 @@ REFUSALS = [
     Refusal("blocks", "",
         "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
         "ones only: pass no blocks", "survival"),
+    Refusal("blocks", "",
+        "a ranker sets queries aside, not blocks: bin the data without blocks", "ranking"),
     Refusal("outputs of classes", "",
         "y should be a 1d array: boosting of classes has one output", "boosting"),
     Refusal("outputs", "",
@@ -123,7 +125,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
 
 def refuse(family: str, uses: Container[str], **words: Any) -> None:
     """Raise a ValueError if a family of estimators refuses some of these capabilities."""
-    for refusal in REFUSALS:
+    for refusal in sorted(REFUSALS, key=lambda row: row.b != ""):  # first what none takes
         both = refusal.a in uses and (not refusal.b or refusal.b in uses)
         if both and family in refusal.families.split():
             raise ValueError(refusal.message.format(**words))

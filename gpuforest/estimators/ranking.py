@@ -18,8 +18,6 @@ from gpuforest.kernels.gradients.ranking import MOST_GRADE
 class Ranks(Numbers):
     """Grades of relevance, and the number of each row's query: f64[N, 2] from `ranked`."""
 
-    has_outputs = False
-
     def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}")
@@ -94,7 +92,7 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
     True
     """
 
-    _task = Ranks()
+    _task, _family = Ranks(), "ranking"
     multi_strategy = "one_output_per_tree"
     _presets: ClassVar[dict[str, presets.Parameters]] = {
         name: {k: v for k, v in given.items() if k != "categorical_split"}
@@ -112,7 +110,7 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Real numbers, or categories (see `categorical_features`); NaN means missing. Or
-            `BinnedData`, which may bring y and weights. The rows of a query follow each other.
+            `BinnedData`, which may bring y, weights and, as groups, queries. The rows of a query follow each other.
         y : array-like of shape (n_samples,)
             Grades of relevance: integers from 0 to 31. A row gains 2^y - 1.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -124,10 +122,9 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
         X_val, y_val, sample_weight_val, qid_val, group_val : as X, y, ..., default=None
             The rows on which early stopping judges, instead of queries of X.
         """
-        if y is None and isinstance(X, BinnedData):
-            y = X.y
-        if getattr(X, "blocks", None) is not None:
-            raise ValueError("a ranker sets queries aside, not blocks: bin the data without blocks")
+        if isinstance(X, BinnedData):
+            y = X.y if y is None else y
+            qid = X.groups if qid is None and group is None else qid
         target, held = ranked(y, qid, group), None
         if y_val is not None:
             held = ranked(y_val, qid_val, group_val, "_val")
