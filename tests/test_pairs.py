@@ -144,7 +144,7 @@ def rows_of_no_weight_are_not_there(case, model):
 
 def weights_are_relative(case, model):
     rows = case.rows
-    if "preset" not in case.used or case.family not in pairs.BOOSTED:  # whose leaves are regularized
+    if "preset" not in case.used or case.family not in pairs.BOOSTED:  # with regularized leaves
         assert_same(case.fit(rows._replace(sample_weight=4 * rows.sample_weight)), model)
     # where nothing is drawn, a row of weight two is as two rows; but statistics number these anew,
     # and weights times those of classes are rounded
@@ -154,7 +154,9 @@ def weights_are_relative(case, model):
     if not drawn and not case.used & other:
         times = 1 + np.arange(len(rows.X)) % 3
         weighed = case.fit(rows._replace(sample_weight=times))
-        repeated = pairs.taken(rows, np.repeat(np.arange(len(times)), times))
+        repeated = pairs.taken(
+            rows._replace(sample_weight=None), np.repeat(np.arange(len(times)), times)
+        )
         assert same_forest(weighed.forest_, case.fit(repeated).forest_)
 
 

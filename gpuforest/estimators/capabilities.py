@@ -49,6 +49,9 @@ class Refusal(NamedTuple):
 # Capabilities have the names that tests/support/pairs.py lists. gpuforest.data and tools/dask raise
 # the errors of labels on dask, and of dask by rows.
 REFUSALS = [
+    # before the next row, because rankers always have groups
+    Refusal("blocks", "",
+        "a ranker sets queries aside, not blocks: bin the data without blocks", "ranking"),
     Refusal("groups", "blocks", JUDGED_TWICE),
     Refusal("blocks", "ordered", target_statistics.LATER, "forests quantiles bags"),
     Refusal("blocks", "auto", target_statistics.LATER, "forests quantiles bags"),
@@ -94,8 +97,6 @@ REFUSALS = [
     Refusal("blocks", "",
         "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
         "ones only: pass no blocks", "survival"),
-    Refusal("blocks", "",
-        "a ranker sets queries aside, not blocks: bin the data without blocks", "ranking"),
     Refusal("outputs of classes", "",
         "y should be a 1d array: boosting of classes has one output", "boosting"),
     Refusal("outputs", "",
@@ -125,7 +126,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
 
 def refuse(family: str, uses: Container[str], **words: Any) -> None:
     """Raise a ValueError if a family of estimators refuses some of these capabilities."""
-    for refusal in sorted(REFUSALS, key=lambda row: row.b != ""):  # first what none takes
+    for refusal in REFUSALS:
         both = refusal.a in uses and (not refusal.b or refusal.b in uses)
         if both and family in refusal.families.split():
             raise ValueError(refusal.message.format(**words))

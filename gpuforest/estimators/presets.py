@@ -26,6 +26,11 @@ BOOSTING: dict[str, Parameters] = {
     },
     "scikit-learn": {},
 }  # fmt: skip
+# target statistics need a target of one column
+BOOSTING_BY_SETS = {
+    name: {key: value for key, value in given.items() if key != "categorical_split"}
+    for name, given in BOOSTING.items()
+}
 
 
 class HasPresets:

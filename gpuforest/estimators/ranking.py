@@ -1,7 +1,7 @@
 """Histogram gradient boosting that ranks the rows of queries."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import ndcg_score
@@ -30,7 +30,7 @@ def ranked(y: Any, qid: Any, group: Any, suffix: str = "") -> np.ndarray:
     Raises
     ------
     ValueError : both or neither of qid and group; grades that are no integers 0 .. 31; queries
-        whose rows are apart, or all of one row; sizes of groups that are not those of the rows
+        whose rows are apart; sizes of groups that are not those of the rows
     """
     if (qid is None) == (group is None):
         names = f"qid{suffix} and group{suffix}"
@@ -44,8 +44,6 @@ def ranked(y: Any, qid: Any, group: Any, suffix: str = "") -> np.ndarray:
         wrong = grades[np.argmin(is_grade)]
         raise ValueError(f"y{suffix} must hold integers from 0 to {MOST_GRADE}, not {wrong}")
     number = numbers_of(qid, group, len(grades), suffix)
-    if len(grades) == 0 or np.bincount(number).max() < 2:
-        raise ValueError(f"every query of y{suffix} has one row: there is nothing to rank")
     return np.stack([grades.astype(np.float64), number], axis=1)
 
 
@@ -62,7 +60,7 @@ def numbers_of(qid: Any, group: Any, n_rows: int, suffix: str) -> np.ndarray:
         return np.repeat(np.arange(len(sizes)), sizes)
     labels = validation.check_groups(qid, n_rows, f"qid{suffix}")
     assert labels is not None
-    new = np.concatenate([[True], labels[1:] != labels[:-1]])
+    new = np.append(True, labels[1:] != labels[:-1])[:n_rows]
     if new.sum() > len(np.unique(labels)):
         raise ValueError(f"the rows of a query of qid{suffix} are apart: sort all rows by query")
     return np.asarray(np.cumsum(new) - 1)
@@ -94,10 +92,7 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
 
     _task, _family = Ranks(), "ranking"
     multi_strategy = "one_output_per_tree"
-    _presets: ClassVar[dict[str, presets.Parameters]] = {
-        name: {k: v for k, v in given.items() if k != "categorical_split"}
-        for name, given in presets.BOOSTING.items()
-    }
+    _presets = presets.BOOSTING_BY_SETS
 
     def fit(  # type: ignore[override]  # a ranker has queries
         self, X: Any, y: Any = None, sample_weight: Any = None, *, qid: Any = None,
@@ -110,7 +105,8 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Real numbers, or categories (see `categorical_features`); NaN means missing. Or
-            `BinnedData`, which may bring y, weights and, as groups, queries. The rows of a query follow each other.
+            `BinnedData`, which may bring y, weights and, as groups, queries. The rows of a query
+            follow each other.
         y : array-like of shape (n_samples,)
             Grades of relevance: integers from 0 to 31. A row gains 2^y - 1.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -44,11 +44,6 @@ class Intervals(Task):
 
 
 EVENTS, INTERVALS = Events(), Intervals()
-# target statistics need a target of one column
-PRESETS = {
-    name: {key: value for key, value in given.items() if key != "categorical_split"}
-    for name, given in presets.BOOSTING.items()
-}
 
 
 @params.parameters(params.BOOSTING_SURVIVAL, params.BOOSTING_OF_SURVIVAL, params.OF_BOOSTING)
@@ -89,7 +84,7 @@ class HistGradientBoostingSurvival(HistGradientBoosting):
     True
     """
 
-    _family, _presets = "hazards", PRESETS
+    _family, _presets = "hazards", presets.BOOSTING_BY_SETS
     multi_strategy: ClassVar[str] = "one_output_per_tree"
     scale: float
     event_times_: np.ndarray

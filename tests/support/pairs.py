@@ -224,14 +224,17 @@ def weights_of(rows: Rows) -> np.ndarray:
 
 def taken(rows: Rows, numbers: np.ndarray) -> Rows:
     parts = (None if a is None else a[numbers] for a in rows[1:])
-    return Rows(rows.X.iloc[numbers] if isinstance(rows.X, pd.DataFrame) else rows.X[numbers], *parts)
+    return Rows(
+        rows.X.iloc[numbers] if isinstance(rows.X, pd.DataFrame) else rows.X[numbers], *parts
+    )
 
 
 SMALL: dict[str, dict[str, Any]] = {
     **{name: {"n_estimators": 4, "max_depth": 6} for name in ("forests", "quantiles", "survival")},
     "isolation": {"n_estimators": 4}, "trees": {"max_depth": 6}, "bags": {"n_estimators": 4},
     "AdaBoost": {"n_estimators": 3},
-    **{name: {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 2} for name in BOOSTED.split()},
+    **{name: {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 2}
+        for name in BOOSTED.split()},
 }  # fmt: skip
 STOPPING = {"early_stopping": True, "n_iter_no_change": 2, "validation_fraction": 0.2}
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -384,7 +387,9 @@ def tables() -> Iterator[str]:
 ONLY = {"absolute error": "numbers", "class_weight": "classes", "several quantiles": "numbers"}
 LETTERS = {
     message: "a" * (i > 25) + chr(ord("a") + i % 26)
-    for i, message in enumerate(dict.fromkeys(map(text_of, capabilities.REFUSALS)))
+    for i, message in enumerate(
+        dict.fromkeys(map(text_of, sorted(capabilities.REFUSALS, key=lambda r: not r.b)))
+    )
 }
 
 

@@ -305,7 +305,7 @@ class AcceleratedFailure(HostLoss):
 
     def strata(self, y: np.ndarray) -> np.ndarray:
         """Whether the event came, bool[N]."""
-        return np.isfinite(y[:, 1])
+        return np.asarray(np.isfinite(y[:, 1]))
 
     def check(self, y: np.ndarray) -> None:
         low, high = y.T
