@@ -127,6 +127,7 @@ def judged_too_well(case, rows):
     if case.family in pairs.BOOSTED:
         wanted = {"early_stopping": True, "n_iter_no_change": 30, "validation_fraction": 0.3}
         losses = case.fit(rows, max_iter=30, learning_rate=0.3, **wanted).validation_score_
+        # what other features tell; a partial likelihood falls less
         return 1 - losses.max() / losses[0] - (0.15 if case.family == "hazards" else 0.3)
     more = {} if case.used & {"trees by oob", "preset"} else {"n_estimators": 24}
     if "oob_score" not in vars(case.model()) or not case.model().oob_score:
@@ -147,7 +148,8 @@ def weights_are_relative(case, model):
     if "preset" not in case.used or case.family not in pairs.BOOSTED:  # with regularized leaves
         assert_same(case.fit(rows._replace(sample_weight=4 * rows.sample_weight)), model)
     # where nothing is drawn, a row of weight two is as two rows; but statistics number these anew,
-    # and weights times those of classes are rounded
+    # and weights times those of classes are rounded. Two rows at risk have another hessian than one
+    # of their weight, and two rows of a query have two ranks
     drawn = case.family in f"bags AdaBoost isolation {pairs.BOOSTED}"
     drawn = drawn or getattr(case.model(), "bootstrap", False)
     other = {"groups", "blocks", "ordered", "auto", "pruning", "class_weight"}
