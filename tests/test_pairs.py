@@ -114,7 +114,7 @@ def rows_are_judged_as_new_ones(case, model):
             [judged_too_well(case, pairs.draw(case.kind, case.used, s)) for s in range(2, 8)]
         )
     assert excess < 0.15
-    if name == "blocks" and case.family != "boosting" and not case.used & BY_ERROR:
+    if name == "blocks" and case.family not in pairs.BOOSTED and not case.used & BY_ERROR:
         plain = case.fit(rows._replace(blocks=None), oob_score=False)
         assert same_forest(plain.forest_, model.forest_)
 
@@ -124,10 +124,11 @@ BY_ERROR = {"trees by oob", "features by oob", "leaves by oob", "preset"}
 
 def judged_too_well(case, rows):
     """How far the score of the training rows is above that of new ones, and of knowing nothing."""
-    if case.family == "boosting":
+    if case.family in pairs.BOOSTED:
         wanted = {"early_stopping": True, "n_iter_no_change": 30, "validation_fraction": 0.3}
         losses = case.fit(rows, max_iter=30, learning_rate=0.3, **wanted).validation_score_
-        return 1 - losses.max() / losses[0] - 0.3
+        # what other features tell; a partial likelihood falls less
+        return 1 - losses.max() / losses[0] - (0.15 if case.family == "hazards" else 0.3)
     more = {} if case.used & {"trees by oob", "preset"} else {"n_estimators": 24}
     if "oob_score" not in vars(case.model()) or not case.model().oob_score:
         return 0.0
@@ -144,23 +145,27 @@ def rows_of_no_weight_are_not_there(case, model):
 
 def weights_are_relative(case, model):
     rows = case.rows
-    if "preset" not in case.used or case.family != "boosting":  # whose leaves are regularized
+    if "preset" not in case.used or case.family not in pairs.BOOSTED:  # with regularized leaves
         assert_same(case.fit(rows._replace(sample_weight=4 * rows.sample_weight)), model)
     # where nothing is drawn, a row of weight two is as two rows; but statistics number these anew,
-    # and weights times those of classes are rounded
-    drawn = case.family in ("bags", "AdaBoost", "boosting", "isolation")
+    # and weights times those of classes are rounded. Two rows at risk have another hessian than one
+    # of their weight, and two rows of a query have two ranks
+    drawn = case.family in f"bags AdaBoost isolation {pairs.BOOSTED}"
     drawn = drawn or getattr(case.model(), "bootstrap", False)
     other = {"groups", "blocks", "ordered", "auto", "pruning", "class_weight"}
     if not drawn and not case.used & other:
         times = 1 + np.arange(len(rows.X)) % 3
         weighed = case.fit(rows._replace(sample_weight=times))
-        assert same_forest(weighed.forest_, case.fit(pairs.repeated(rows, times)).forest_)
+        repeated = pairs.taken(
+            rows._replace(sample_weight=None), np.repeat(np.arange(len(times)), times)
+        )
+        assert same_forest(weighed.forest_, case.fit(repeated).forest_)
 
 
 def blocks_give_the_model_of_the_table(case, model):
     if case.family == "isolation" or case.used & {"early stopping", "refit"}:
         return  # bins come from other rows, or are others
-    if case.family == "boosting" and "preset" in case.used:
+    if case.family in pairs.BOOSTED and "preset" in case.used:
         return
     assert_same(model, alone(case.kind, frozenset(case.used - {"binned"})))
 
@@ -202,7 +207,7 @@ def classes_weigh_as_their_rows(case, model):
 
 
 def all_rows_grow_the_last_rounds(case, model):
-    if case.family == "boosting":
+    if case.family in pairs.BOOSTED:
         again = {"refit": False, "early_stopping": False, "max_iter": model.n_iter_}
         assert same_forest(case.fit(**again).forest_, model.forest_)
 
@@ -270,7 +275,11 @@ def test_what_an_estimator_has_not_is_refused(kind):
 def test_rows_are_judged_too_well_where_groups_are_not_known(kind):
     """The law of groups can fail."""
     case = pairs.Case(kind, {"groups"})
-    assert judged_too_well(case, case.rows._replace(groups=None)) > 0.15
+    rows = case.rows._replace(groups=None)
+    if case.family == "ranking":  # queries at random, where a town is in several
+        rows = pairs.taken(rows, np.random.default_rng(0).permutation(len(rows.X)))
+        rows = rows._replace(groups=np.arange(len(rows.X)) // 12)
+    assert judged_too_well(case, rows) > 0.15
 
 
 @pytest.fixture(scope="module")

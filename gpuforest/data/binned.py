@@ -44,7 +44,8 @@ class BinnedData:
     Attributes
     ----------
     shape : (n_samples, n_features)
-    y : array of shape (n_samples,), of survival of pairs of an event and a time, or labels, or None
+    y : array of shape (n_samples,), of survival of pairs of an event and a time, or of the ends of
+        an interval, or labels, or None
     sample_weight : float64 array of shape (n_samples,), or None
     groups, blocks : int32 array of shape (n_samples,), the number of each row's group, or block of
         time, or None

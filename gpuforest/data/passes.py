@@ -304,7 +304,7 @@ class Rows:
         if survival.is_pair(y):
             problem = "y must hold one target, or an event and its time as two numbers"
             pairs = survival.pairs_of(y, problem)
-            if not np.isfinite(pairs.view((float, 2))).all():
+            if not (survival.are_ends(pairs) or np.isfinite(pairs.view((float, 2))).all()):
                 raise ValueError("y contains NaN or infinity: every row needs a finite target")
             return pairs
         column = y if hasattr(y, "implementation") else np.asarray(arrays.to_host(y, "y"))
@@ -334,7 +334,7 @@ class Rows:
         if y is None:
             return None
         if self._label_type is None:
-            return survival.settled(y) if y.dtype.names else y
+            return survival.settled(y) if y.dtype.names and not survival.are_ends(y) else y
         if len({isinstance(value, str) for value in self._codes}) > 1:
             raise ValueError("Unknown label type: y mixes strings and numbers")
         classes = sorted(self._codes)

@@ -85,6 +85,11 @@ def check_intervals(y: Any, n_rows: int) -> np.ndarray:
     return np.stack([low, high], axis=1)
 
 
+def are_ends(pairs: np.ndarray) -> bool:
+    """Whether targets are intervals, which `check_intervals` checks."""
+    return {*(pairs.dtype.names or ())} == ENDS
+
+
 def events_of(y: np.ndarray) -> np.ndarray:
     """Times and events f64[N, 2] of intervals: a row without a known time is known up to the lower
     end."""

@@ -68,6 +68,13 @@ def read_held(
     return replace(rows, target=CheckedTarget([codes], [train.classes]))
 
 
+def counted(rows: Rows, backend: base.Backend) -> Rows:
+    """The rows of positive weight."""
+    if rows.weight is None or rows.weight.all():
+        return rows
+    return rows.take(np.flatnonzero(rows.weight), backend)
+
+
 def weigh(estimator: Any, rows: Rows) -> np.ndarray | None:
     """Weights f64[N] of rows: the weights passed, times class weights."""
     by_class = getattr(estimator, "class_weight", None)
@@ -432,7 +439,20 @@ def refuse_all(fraction: float, units: str, n: int, n_held: int) -> None:
 
 
 def rows_aside(rows: Rows, fraction: float, loss: Loss, seed: int) -> Parts:
-    """As `set_aside`: the last blocks of time, whole groups, or rows."""
+    """As `set_aside`: the last blocks of time, whole groups, or rows. Of survival both parts have
+    rows whose event came, or it is a ValueError."""
+    parts = parts_of(rows, fraction, strata := loss.strata(rows.y), seed)
+    for part, word in zip(parts, ("train", "judge"), strict=True):
+        if strata is not None and not loss.is_classes and not strata[part].any():
+            raise ValueError(
+                f"all rows that {word} are censored where validation_fraction={fraction}: set "
+                "early_stopping=False or another validation_fraction, or pass X_val and y_val"
+            )
+    return parts
+
+
+def parts_of(rows: Rows, fraction: float, strata: np.ndarray | None, seed: int) -> Parts:
+    """See `rows_aside`."""
     if rows.blocks is not None:
         if isinstance(rows.X, binned.BinnedData) and rows.X.edges.statistics:
             raise ValueError(target_statistics.LATER)
@@ -442,7 +462,9 @@ def rows_aside(rows: Rows, fraction: float, loss: Loss, seed: int) -> Parts:
         return np.flatnonzero(~held), np.flatnonzero(held)
     if rows.groups is not None:
         return groups_aside(rows.groups, fraction, seed)
-    return set_aside(len(rows.y), fraction, rows.y if loss.is_classes else None, seed)
+    if strata is not None and strata.dtype == bool and np.bincount(strata, minlength=2).min() < 2:
+        strata = None  # no two rows are censored
+    return set_aside(rows.n_rows, fraction, strata, seed)
 
 
 def groups_aside(groups: np.ndarray, fraction: float, seed: int) -> Parts:

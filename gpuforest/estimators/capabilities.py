@@ -9,7 +9,7 @@ import numpy as np
 from gpuforest.core import criteria
 from gpuforest.data import passes, target_statistics
 
-TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards"
+TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards ranking"
 ALL = f"{TARGETED} isolation"
 WITHOUT_LABELS = ("isolation", "AdaBoost")  # they leave groups and blocks of BinnedData unread
 ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
@@ -49,6 +49,9 @@ class Refusal(NamedTuple):
 # Capabilities have the names that tests/support/pairs.py lists. gpuforest.data and tools/dask raise
 # the errors of labels on dask, and of dask by rows.
 REFUSALS = [
+    # before the next row, because rankers always have groups
+    Refusal("blocks", "",
+        "a ranker sets queries aside, not blocks: bin the data without blocks", "ranking"),
     Refusal("groups", "blocks", JUDGED_TWICE),
     Refusal("blocks", "ordered", target_statistics.LATER, "forests quantiles bags"),
     Refusal("blocks", "auto", target_statistics.LATER, "forests quantiles bags"),
@@ -81,7 +84,7 @@ REFUSALS = [
         'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
         "number"),
     Refusal("warm_start", "refit", ANEW),
-    Refusal("warm_start", "preset", ANEW, "boosting hazards"),
+    Refusal("warm_start", "preset", ANEW, "boosting hazards ranking"),
     Refusal("pruning", "binned",
         "ccp_alpha='cv' grows trees of some rows, which BinnedData do not give: pass X as an array "
         "or a frame, or a number as ccp_alpha"),

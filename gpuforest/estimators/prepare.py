@@ -39,8 +39,6 @@ def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
     """Raise a ValueError if the estimator does not support these data with these parameters."""
     uses = capabilities.of_params(params) | rows.uses(estimator.categorical_split)
     words = {"criterion": params.get("criterion")}
-    if not estimator._task.has_outputs:
-        uses.discard("outputs")
     if "outputs" in uses:
         words["shape"] = (rows.n_rows, n_outputs(rows.target))
         uses |= {"outputs of classes"} if rows.target.classes is not None else set()
@@ -127,9 +125,7 @@ def prepare_rounds(
         n_classes = 0 if rows.classes is None else len(rows.classes)
         loss = boosting_fit.loss_of(estimator, n_classes, n_outputs(rows.target), seed)
         rows = boosting_fit.with_offset(rows, given.init_score, loss)
-        train, held = rows, None
-        if rows.weight is not None and not rows.weight.all():
-            train = rows.take(np.flatnonzero(rows.weight), backend)
+        train, held = boosting_fit.counted(rows, backend), None
         loss.check(train.y)
         rounds.refuse_overflow(train.y, train.weight)
         signs = boosting_fit.signs_of(estimator, loss)
@@ -142,7 +138,8 @@ def prepare_rounds(
         train = train.with_statistics(estimator.categorical_split, train.integers, seed)
         boosting_fit.refuse_many_categories(estimator, train.categories)
         if given_val is not None:
-            stops, held = True, boosting_fit.read_held(estimator, given_val, train, loss, backend)
+            held = boosting_fit.read_held(estimator, given_val, train, loss, backend)
+            stops, held = True, boosting_fit.counted(held, backend)
             loss.check(held.y)
         elif held is not None and train.statistics:
             held = replace(held, X=target_statistics.with_numbers(held.X, train.statistics))

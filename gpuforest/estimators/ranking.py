@@ -1,7 +1,7 @@
 """Histogram gradient boosting that ranks the rows of queries."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import ndcg_score
@@ -18,8 +18,6 @@ from gpuforest.kernels.gradients.ranking import MOST_GRADE
 class Ranks(Numbers):
     """Grades of relevance, and the number of each row's query: f64[N, 2] from `ranked`."""
 
-    has_outputs = False
-
     def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}")
@@ -32,7 +30,7 @@ def ranked(y: Any, qid: Any, group: Any, suffix: str = "") -> np.ndarray:
     Raises
     ------
     ValueError : both or neither of qid and group; grades that are no integers 0 .. 31; queries
-        whose rows are apart, or all of one row; sizes of groups that are not those of the rows
+        whose rows are apart; sizes of groups that are not those of the rows
     """
     if (qid is None) == (group is None):
         names = f"qid{suffix} and group{suffix}"
@@ -46,8 +44,6 @@ def ranked(y: Any, qid: Any, group: Any, suffix: str = "") -> np.ndarray:
         wrong = grades[np.argmin(is_grade)]
         raise ValueError(f"y{suffix} must hold integers from 0 to {MOST_GRADE}, not {wrong}")
     number = numbers_of(qid, group, len(grades), suffix)
-    if len(grades) == 0 or np.bincount(number).max() < 2:
-        raise ValueError(f"every query of y{suffix} has one row: there is nothing to rank")
     return np.stack([grades.astype(np.float64), number], axis=1)
 
 
@@ -64,7 +60,7 @@ def numbers_of(qid: Any, group: Any, n_rows: int, suffix: str) -> np.ndarray:
         return np.repeat(np.arange(len(sizes)), sizes)
     labels = validation.check_groups(qid, n_rows, f"qid{suffix}")
     assert labels is not None
-    new = np.concatenate([[True], labels[1:] != labels[:-1]])
+    new = np.append(True, labels[1:] != labels[:-1])[:n_rows]
     if new.sum() > len(np.unique(labels)):
         raise ValueError(f"the rows of a query of qid{suffix} are apart: sort all rows by query")
     return np.asarray(np.cumsum(new) - 1)
@@ -94,9 +90,9 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
     True
     """
 
-    _task = Ranks()
+    _task, _family = Ranks(), "ranking"
     multi_strategy = "one_output_per_tree"
-    _presets: ClassVar[dict[str, presets.Parameters]] = presets.BOOSTING_OF_ONE
+    _presets = presets.BOOSTING_OF_ONE
 
     def fit(  # type: ignore[override]  # a ranker has queries
         self, X: Any, y: Any = None, sample_weight: Any = None, *, qid: Any = None,
@@ -109,7 +105,8 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Real numbers, or categories (see `categorical_features`); NaN means missing. Or
-            `BinnedData`, which may bring y and weights. The rows of a query follow each other.
+            `BinnedData`, which may bring y, weights and, as groups, queries. The rows of a query
+            follow each other.
         y : array-like of shape (n_samples,)
             Grades of relevance: integers from 0 to 31. A row gains 2^y - 1.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -121,10 +118,9 @@ class HistGradientBoostingRanker(boosting.HistGradientBoosting):
         X_val, y_val, sample_weight_val, qid_val, group_val : as X, y, ..., default=None
             The rows on which early stopping judges, instead of queries of X.
         """
-        if y is None and isinstance(X, BinnedData):
-            y = X.y
-        if getattr(X, "blocks", None) is not None:
-            raise ValueError("a ranker sets queries aside, not blocks: bin the data without blocks")
+        if isinstance(X, BinnedData):
+            y = X.y if y is None else y
+            qid = X.groups if qid is None and group is None else qid
         target, held = ranked(y, qid, group), None
         if y_val is not None:
             held = ranked(y_val, qid_val, group_val, "_val")

@@ -152,7 +152,6 @@ class Task:
 
     fewest_rows : rows that a score of predictions needs
     out_of_bag_word : what a warning calls the estimates
-    has_outputs : whether the columns of a target are outputs
     check : the target of so many rows; a ValueError if it has something wrong
     encode_target : the target as integers
     scorer : a function that scores predictions f64[n, n_values] of targets [n, n_outputs]
@@ -161,7 +160,6 @@ class Task:
 
     fewest_rows = 1
     out_of_bag_word = "OOB"
-    has_outputs = True
     check: Callable[[Any, int, On], CheckedTarget]
     encode_target: Callable[[CheckedTarget, rules.Sampling, On], Encoded]
     scorer: Callable[[CheckedTarget], importances.Score]

@@ -158,6 +158,9 @@ def test_rows_of_no_weight_are_as_if_they_were_not_there():
     model = Ranker(**GIVEN).fit(X, Y, weight, qid=qid)
     other = Ranker(**GIVEN).fit(X[kept], Y[kept], np.ones(kept.sum()), qid=qid[kept])
     assert same(model, other)
+    first = np.append(True, qid[1:] != qid[:-1])  # one row of each query is nothing to rank
+    with pytest.raises(ValueError, match="every query of y has one row"):
+        Ranker(**GIVEN).fit(X, Y, first.astype(float), qid=qid)
 
 
 def test_early_stopping_judges_by_whole_queries():
@@ -174,6 +177,11 @@ def test_early_stopping_judges_by_whole_queries():
     assert by_label.validation_score_[-1] > by_label.validation_score_[0]
     aside = clone(model).fit(X, Y, qid=qid)
     assert aside.validation_score_[-1] > aside.validation_score_[0]
+    weight = (np.arange(held.sum()) % 3 > 0) * rng.uniform(1, 2, held.sum())
+    judge = {**given, "qid_val": qid[held], "sample_weight_val": weight}
+    some = {name: part[weight > 0] for name, part in judge.items()}
+    first, second = (clone(model).fit(X, Y, qid=qid, **part) for part in (judge, some))
+    assert np.array_equal(first.validation_score_, second.validation_score_)
     with pytest.raises(ValueError, match="no query of the rows that judge"):
         clone(model).fit(X, Y, qid=qid, X_val=X[qid == 5], y_val=Y[qid == 5], qid_val=qid[qid == 5])
 

@@ -180,6 +180,47 @@ def test_early_stopping_and_refit(loss, scoring):
         assert np.isclose(last, held.score(X[200:], Y[200:]))
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_set_aside_have_events(loss):
+    """Also where few have, and where all but one have; else it is an error before growth."""
+    model = Survival(loss=loss, early_stopping=True, max_iter=2, random_state=0)
+    for few in (5, N - 1, N):
+        event = np.arange(N) < few
+        assert np.diff(model.fit(X, pairs(event, TIME)).validation_score_).any()
+    label = np.arange(N) // 30  # the last block is set aside
+    for word, event in (("judge", label < 9), ("train", label == 9)):
+        model = clone(model)
+        with pytest.raises(ValueError, match=f"all rows that {word} are censored"):
+            model.fit(X, pairs(event, TIME), blocks=label)
+        assert not hasattr(model, "forest_")
+    with pytest.raises(ValueError, match="all rows that judge are censored"):
+        model.set_params(validation_fraction=0.01).fit(X, pairs(np.arange(N) < 2, TIME))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_that_judge_count_by_their_weights(loss):
+    """Rows of no weight do not judge, and weights times a constant judge alike."""
+    weight, train = rng.choice([0.0, 0.3, 1.7], N), slice(200)
+    held = {"X_val": X[200:], "y_val": Y[200:].copy(), "sample_weight_val": weight[200:]}
+    held["y_val"]["time"][weight[200:] == 0] *= 100
+    model = Survival(loss=loss, early_stopping=True, max_iter=4, random_state=0)
+    first = clone(model).fit(X[train], Y[train], **held).validation_score_
+    some = {name: part[weight[200:] > 0] for name, part in held.items()}
+    some["sample_weight_val"] = 4 * some["sample_weight_val"]
+    assert np.array_equal(first, clone(model).fit(X[train], Y[train], **some).validation_score_)
+
+
+def test_binned_data_bring_intervals(tmp_path):
+    frame = pd.DataFrame(X, columns=[*"abcd"]).assign(**pd.DataFrame(BETWEEN))
+    how = {"max_bins": 255, "path": tmp_path / "data"}
+    gf.BinnedData.from_blocks([frame[:90], frame[90:]], target=("lower", "upper"), **how)
+    data, model = gf.BinnedData.load(tmp_path / "data"), Survival(loss="aft_logistic", **GIVEN)
+    binned = clone(model).fit(data)
+    assert np.array_equal(binned.forest_.nodes, clone(model).fit(X, BETWEEN).forest_.nodes)
+    with pytest.raises(ValueError, match="y has intervals"):
+        Survival().fit(data)
+
+
 @pytest.mark.parametrize("label", ["groups", "blocks"])
 def test_groups_and_blocks(label):
     model = Survival(max_iter=5, early_stopping=True, subsample=0.6, random_state=0)

@@ -33,6 +33,7 @@ FAMILIES: dict[str, tuple[Any, ...]] = {
     "bags": (gf.BaggingClassifier, gf.BaggingRegressor),
     "AdaBoost": (gf.AdaBoostClassifier, gf.AdaBoostRegressor),
     "boosting": (gf.HistGradientBoostingClassifier, gf.HistGradientBoostingRegressor),
+    "hazards": (gf.HistGradientBoostingSurvival,), "ranking": (gf.HistGradientBoostingRanker,),
 }  # fmt: skip
 EMBEDDING = gf.RandomTreesEmbedding
 FAMILY = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
@@ -40,16 +41,18 @@ HEADS = {
     "forests": "`RandomForest*`, `ExtraTrees*`", "quantiles": "quantile forests",
     "survival": "survival forests", "isolation": "`IsolationForest`, `RandomTreesEmbedding`",
     "trees": "`DecisionTree*`", "bags": "`Bagging*`", "AdaBoost": "`AdaBoost*`",
-    "boosting": "`HistGradientBoosting*`",
+    "boosting": "`HistGradientBoosting*` of classes and numbers",
+    "hazards": "`HistGradientBoostingSurvival`", "ranking": "`HistGradientBoostingRanker`",
 }  # fmt: skip
 
 ALL, TARGETED = capabilities.ALL, capabilities.TARGETED
-UNLIKE_SURVIVAL = TARGETED.replace("survival ", "")
+UNLIKE_SURVIVAL = "forests quantiles trees bags AdaBoost boosting"
+BOOSTED, TIMED = "boosting hazards ranking", "survival hazards"
 UNBOOSTED, BY_TREES = "trees bags AdaBoost", "forests quantiles survival isolation"
 # what a fit can be given: how the page calls it, and the families that have it
 CAPABILITIES: dict[str, tuple[str, str]] = {
-    "groups": ("`groups`", "forests quantiles survival bags boosting"),
-    "blocks": ("`blocks`", "forests quantiles bags boosting"),
+    "groups": ("`groups`, of rankers `qid`", f"forests quantiles survival bags {BOOSTED}"),
+    "blocks": ("`blocks`", "forests quantiles bags boosting hazards"),
     "zero weights": ("`sample_weight` with zeros", ALL),
     "weights": ("`sample_weight` of fractions", ALL),
     "outputs": ("several outputs, or causes", "forests quantiles survival trees bags boosting"),
@@ -58,22 +61,23 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "multiway": ('`categorical_split="multiway"`', f"{UNBOOSTED} forests quantiles isolation"),
     "ordered": ('`categorical_split="ordered_target"`', UNLIKE_SURVIVAL),
     "auto": ('`categorical_split="auto"`', UNLIKE_SURVIVAL),
-    "monotonic": ("`monotonic_cst`", "forests trees bags AdaBoost boosting"),
+    "monotonic": ("`monotonic_cst`", f"forests trees bags AdaBoost {BOOSTED}"),
     "oblique": ("`feature_combinations`", f"{UNBOOSTED} {BY_TREES}"),
     "absolute error": ('`"absolute_error"`', UNLIKE_SURVIVAL),
     "logrank": ('`criterion="logrank"`', "survival"),
     "class_weight": ("`class_weight`", "forests trees bags AdaBoost boosting"),
-    "max_samples": ("`max_samples`, of boosting `subsample`", f"{BY_TREES} bags boosting"),
-    "warm_start": ("`warm_start`", "forests quantiles survival isolation bags boosting"),
+    "max_samples": ("`max_samples`, of boosting `subsample`", f"{BY_TREES} bags {BOOSTED}"),
+    "warm_start": ("`warm_start`", f"{BY_TREES} bags {BOOSTED}"),
     "trees by oob": ('`n_estimators="auto"`', "forests quantiles survival bags"),
     "features by oob": ('`max_features="oob"`', "forests quantiles survival"),
     "leaves by oob": ('`min_samples_leaf="oob"`', "forests quantiles survival"),
-    "preset": ('`preset("accurate")`', "forests boosting"),
-    "early stopping": ("`early_stopping`", "boosting"),
-    "refit": ("`refit`", "boosting"),
+    "preset": ('`preset("accurate")`', f"forests {BOOSTED}"),
+    "early stopping": ("`early_stopping`", BOOSTED),
+    "refit": ("`refit`", BOOSTED),
     "together": ('`multi_strategy="multi_output_tree"`', "boosting"),
     "several quantiles": ("several quantiles", "boosting"),
-    "interactions": ("`interaction_cst`", "forests quantiles trees bags AdaBoost boosting"),
+    "intervals": ('intervals, `loss="aft_logistic"`', "hazards"),
+    "interactions": ("`interaction_cst`", f"forests quantiles trees bags AdaBoost {BOOSTED}"),
     "pruning": ('`ccp_alpha="cv"`', "trees"),
     "binned": ("`BinnedData`", ALL),
     "dask": ("dask", "forests survival boosting"),
@@ -143,11 +147,13 @@ class Rows(NamedTuple):
 
 def draw(kind: Any, used: set[str], seed: int = 0, first: int = 0, n: int = 36) -> Rows:
     """Four rows of each of n towns. Each is a group, or four are one where no category tells them
-    apart; five are a block. What a group or block adds to the target says nothing of others."""
-    rng, N = np.random.default_rng(seed), 4 * n
-    town = first + rng.permutation(np.repeat(np.arange(n), 4))
+    apart; five are a block. What a group or block adds to the target says nothing of others.
+    Queries are of three towns, whose rows follow each other."""
+    rng, N, ranks = np.random.default_rng(seed), 4 * n, FAMILY[kind] == "ranking"
+    town = np.repeat(np.arange(n), 4)
+    town = first + (town if ranks else rng.permutation(town))
     known = bool(used & {*CATEGORIES})
-    label = town // (5 if "blocks" in used else 1 if known else 4)
+    label = town // (5 if "blocks" in used else 1 if known or ranks else 4)
     value = 2 * rng.normal(size=label.max() + 1)[label] + 0.1 * rng.normal(size=N)
     X = rng.normal(size=(N, 4))
     value += 0.3 * X[:, 0]
@@ -161,6 +167,7 @@ def draw(kind: Any, used: set[str], seed: int = 0, first: int = 0, n: int = 36) 
         X = pd.DataFrame(X, columns=[*"abcd"]).assign(town=pd.Series(names, dtype="str"))
     weight = rng.uniform(0.3, 3.0, N) if "weights" in used else None
     of_rows = {name: label for name in ("groups", "blocks") if name in used}
+    of_rows |= {"groups": town // 3} if ranks else {}
     return Rows(X, target(kind, used, value, rng), weight, **of_rows)
 
 
@@ -168,7 +175,15 @@ def target(kind: Any, used: set[str], value: np.ndarray, rng: Any) -> Any:
     several, N = "outputs" in used, len(value)
     if FAMILY[kind] == "isolation":
         return None
-    if FAMILY[kind] == "survival":
+    if FAMILY[kind] == "ranking":
+        grades = np.digitize(value, [-1.5, -0.5, 0.5, 1.5])
+        return np.stack([grades, grades], axis=1) if several else grades
+    if "intervals" in used:
+        y = np.empty(N, [("lower", float), ("upper", float)])
+        y["lower"] = time = np.exp(-value)
+        y["upper"] = time * rng.choice([1.0, 1.5, np.inf], N)
+        return y
+    if FAMILY[kind] in TIMED:
         y = np.empty(N, [("event", int if several else bool), ("time", float)])
         y["event"] = rng.integers(0, 3, N) if several else rng.random(N) < 0.8
         y["time"] = np.exp(-value)
@@ -183,10 +198,13 @@ def target(kind: Any, used: set[str], value: np.ndarray, rng: Any) -> Any:
 def with_junk(kind: Any, used: set[str], rows: Rows) -> Rows:
     """The rows, and others of weight zero, which would change the model if they weighed more."""
     junk = draw(kind, used - {"missing"}, seed=9, first=50, n=5)
+    if FAMILY[kind] == "ranking":  # a query before all others, and rows of the first one
+        junk.groups[:] = np.repeat([-1, 0], len(junk.groups) // 2)
     frame = pd.DataFrame(junk.X)
     X, y = pd.concat([frame.iloc[:, :4] * 1000, frame.iloc[:, 4:]], axis=1), junk.y
-    if FAMILY[kind] == "survival":
-        y["time"] *= 100
+    if FAMILY[kind] in TIMED:
+        for name in {"time", "lower", "upper"} & {*y.dtype.names}:
+            y[name] *= 100
     elif y is not None and y.dtype.kind == "f":
         y = y * 100
     both = pd.concat([pd.DataFrame(rows.X), X], ignore_index=True)
@@ -196,24 +214,27 @@ def with_junk(kind: Any, used: set[str], rows: Rows) -> Rows:
     )
     weight = np.append(weights_of(rows), np.zeros(len(X)))
     X = both if isinstance(rows.X, pd.DataFrame) else both.to_numpy()
-    return Rows(X, y, weight, groups, blocks)
+    both = Rows(X, y, weight, groups, blocks)
+    return taken(both, np.argsort(groups, kind="stable")) if FAMILY[kind] == "ranking" else both
 
 
 def weights_of(rows: Rows) -> np.ndarray:
     return np.ones(len(rows.X)) if rows.sample_weight is None else rows.sample_weight
 
 
-def repeated(rows: Rows, times: np.ndarray) -> Rows:
-    again = np.repeat(np.arange(len(rows.X)), times)
-    X = rows.X.iloc[again] if isinstance(rows.X, pd.DataFrame) else rows.X[again]
-    return Rows(X, rows.y[again])
+def taken(rows: Rows, numbers: np.ndarray) -> Rows:
+    parts = (None if a is None else a[numbers] for a in rows[1:])
+    return Rows(
+        rows.X.iloc[numbers] if isinstance(rows.X, pd.DataFrame) else rows.X[numbers], *parts
+    )
 
 
 SMALL: dict[str, dict[str, Any]] = {
     **{name: {"n_estimators": 4, "max_depth": 6} for name in ("forests", "quantiles", "survival")},
     "isolation": {"n_estimators": 4}, "trees": {"max_depth": 6}, "bags": {"n_estimators": 4},
     "AdaBoost": {"n_estimators": 3},
-    "boosting": {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 2},
+    **{name: {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 2}
+        for name in BOOSTED.split()},
 }  # fmt: skip
 STOPPING = {"early_stopping": True, "n_iter_no_change": 2, "validation_fraction": 0.2}
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -226,6 +247,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "early stopping": STOPPING,
     "refit": {"refit": True, **STOPPING},
     "interactions": {"interaction_cst": [[0, 1], [2, 3]]},
+    "intervals": {"loss": "aft_logistic"},
     "together": {"multi_strategy": "multi_output_tree"},
     "several quantiles": {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]},
     "pruning": {"ccp_alpha": "cv", "ccp_cv": 3},
@@ -251,11 +273,11 @@ class Case:
     @property
     def number(self) -> str:
         """The parameter that says how many trees grow."""
-        return "max_iter" if self.family == "boosting" else "n_estimators"
+        return "max_iter" if self.family in BOOSTED else "n_estimators"
 
     def asked(self, names: set[str]) -> dict[str, Any]:
         """The parameters, also those of the base tree; `names`: of the constructor."""
-        used, boosts = self.used, self.family == "boosting"
+        used, boosts = self.used, self.family in BOOSTED
         asked: dict[str, Any] = {**SMALL[self.family]}
         if "preset" in used:
             few = {self.number: 4 if boosts else 6, "max_leaf_nodes": 4 if boosts else None}
@@ -297,13 +319,15 @@ class Case:
     def fit(self, rows: Rows | None = None, backend: str = "numba", **changes: Any) -> Any:
         rows = self.rows if rows is None else rows
         model = self.model(backend, **changes)
-        if "binned" in self.used:
+        if "binned" in self.used or (self.family == "ranking" and rows.blocks is not None):
             rows = binned(model, rows)
         return self.grown(model, rows)
 
     def grown(self, model: Any, rows: Rows) -> Any:
         """The fitted model; a warm start comes in two steps."""
         passed = {name: part for name, part in rows._asdict().items() if part is not None}
+        if self.family == "ranking" and "groups" in passed:
+            passed["qid"] = passed.pop("groups")
         if "warm_start" in self.used:
             most = getattr(model, self.number)
             model.set_params(**{self.number: 3}).fit(**passed)
@@ -362,8 +386,10 @@ def tables() -> Iterator[str]:
 
 ONLY = {"absolute error": "numbers", "class_weight": "classes", "several quantiles": "numbers"}
 LETTERS = {
-    message: chr(ord("a") + i)
-    for i, message in enumerate(dict.fromkeys(map(text_of, capabilities.REFUSALS)))
+    message: "a" * (i > 25) + chr(ord("a") + i % 26)
+    for i, message in enumerate(
+        dict.fromkeys(map(text_of, sorted(capabilities.REFUSALS, key=lambda r: not r.b)))
+    )
 }
 
 

@@ -315,9 +315,13 @@ class AcceleratedFailure(HostLoss):
         share = 1.0 - elementary.exp(-np.minimum(gap, elementary.MOST))
         return np.asarray(value + jacobian - elementary.log(np.maximum(share, TINY)))
 
+    def strata(self, y: np.ndarray) -> np.ndarray:
+        """Whether the event came, bool[N]."""
+        return np.asarray(np.isfinite(y[:, 1]))
+
     def check(self, y: np.ndarray) -> None:
         low, high = y.T
-        if np.isinf(high).all():
+        if not self.strata(y).any():
             raise ValueError("all rows of y are censored: at least one must have had its event")
         if not (low > 0).any():
             raise ValueError("no row of y has a time above 0, or a lower end above 0")
@@ -427,17 +431,23 @@ class ProportionalHazards(HostLoss):
         numba.cox(raw[0], raw.max(), *rows, hazards, found)
         return found[:, None]
 
+    def strata(self, y: np.ndarray) -> np.ndarray:
+        """Whether the event came, bool[N]."""
+        return np.asarray(y[:, 1] > 0)
+
     def check(self, y: np.ndarray) -> None:
-        if not (y[:, 1] > 0).any():
+        if not self.strata(y).any():
             raise ValueError("all rows of y are censored: at least one must have had its event")
 
     def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         return np.zeros(1)
 
     def mean(self, y: np.ndarray, raw: np.ndarray, weight: np.ndarray | None) -> float:
-        """The partial likelihood of all events, negated, over the weight of all rows."""
+        """The partial likelihood of all events, negated, over the weight of all rows. At risk are
+        rows of weight one in the mean, so that weights are relative."""
         sets = self.sets_of(y, weight)
-        log_risk = elementary.log(sets.at_risk(raw[0])[1] * sets.unit) + raw[0].max()
+        unit = sets.unit if weight is None else sets.unit / losses.exact_mean(weight, None)
+        log_risk = elementary.log(sets.at_risk(raw[0])[1] * unit) + raw[0].max()
         each = log_risk[sets.place] - raw[0]
         return losses.exact_mean(np.where(y[:, 1] > 0, each, 0.0), weight)
 

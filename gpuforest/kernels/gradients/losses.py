@@ -185,6 +185,10 @@ class Loss:
         if self.number == numpy.CROSS_ENTROPY and not ((y >= 0).all() and (y <= 1).all()):
             raise ValueError("loss='cross_entropy' requires 0 <= y <= 1: probabilities, or shares.")
 
+    def strata(self, y: np.ndarray) -> np.ndarray | None:
+        """The codes [N] whose shares rows that are set aside keep, or None: classes."""
+        return y if self.is_classes else None
+
     def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """The constant raw prediction f64[K] of least loss.
 

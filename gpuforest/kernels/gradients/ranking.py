@@ -107,6 +107,10 @@ class RankingLoss(HostLoss):
         self.known.append((y, Queries(y)))
         return self.known[-1][1]
 
+    def check(self, y: np.ndarray) -> None:
+        if not (y[1:, 1] == y[:-1, 1]).any():
+            raise ValueError("every query of y has one row: there is nothing to rank")
+
     def baseline(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         return np.zeros(1)
 
