@@ -154,6 +154,6 @@ def test_paths_that_are_named_exist(document):
 def test_the_page_on_backends_has_every_member_of_the_protocol():
     page = (ROOT / "docs" / "backends.md").read_text()
     named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE)))
-    assert len(named) == len(set(named)) <= 21  # a member more has to be worth it
+    assert len(named) == len(set(named)) <= 22  # a member more has to be worth it
     members = {*vars(Backend), *Backend.__annotations__}
     assert set(named) == {name for name in members if not name.startswith("_")}

@@ -116,7 +116,7 @@ def test_presets(run, monkeypatch):
 
 
 def test_presets_seal_sets_and_encode_categories_by_the_training_rows(run):
-    assert len(public_data.SEALED) == 8
+    assert len(public_data.SEALED) == 16
     for name in public_data.SEALED:
         with pytest.raises(SystemExit, match=f"unknown: {name}"):
             run(presets, "--sets", name)
