@@ -46,7 +46,7 @@ OURS: dict[str, dict[str, Any]] = {
     "a tree a class": {},
     "one tree": ONE_TREE,
     "one tree (127 leaves)": ONE_TREE | {"max_leaf_nodes": 127},
-    "one tree (127 leaves, 80 rounds)": ONE_TREE | {"max_leaf_nodes": 127, "max_iter": 80},
+    "one tree (127 leaves; 80 rounds)": ONE_TREE | {"max_leaf_nodes": 127, "max_iter": 80},
     "|p - y|": {"loss": size_of_gradient},
     "a tree a class (stopped)": STOPPED,
     "one tree (stopped)": ONE_TREE | STOPPED | {"max_leaf_nodes": 127},
