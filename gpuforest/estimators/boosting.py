@@ -153,7 +153,7 @@ class HistGradientBoosting(base.BaseTrees, presets.HasPresets):
         coding: Any = forest.coding
         # of the forests' criteria the one that is nearest
         self.criterion_ = "log_loss" if coding.loss.is_classes else "squared_error"
-        self.n_outputs_ = 1
+        self.n_outputs_ = coding.loss.n_outputs
         self.n_trees_per_iteration_ = coding.round_trees
         if coding.classes is not None:
             self.classes_ = coding.classes

@@ -27,6 +27,12 @@ DIGESTED = (  # arrays of a forest
 SHOWN = 6  # classes, or raw predictions, that a summary names
 
 
+def has_quantiles(estimator: Any) -> bool:
+    """Whether a prediction of boosting is of several quantiles."""
+    quantile: Any = getattr(estimator, "quantile", None)
+    return np.ndim(quantile) > 0
+
+
 def model_facts(estimator: Any) -> dict[str, Any]:
     """Facts about a fitted estimator, for JSON (NumPy's numbers may be among them)."""
     forest, names = estimator.forest_, feature_names(estimator)

@@ -207,9 +207,11 @@ def _model_source(forest: Forest, bodies: list[str]) -> str:
     """The source of a module that predicts as a boosted model does; `bodies` are those of a
     function of x for each tree."""
     coding: Any = forest.coding
-    why = "has one tree for all outputs" if coding.is_vector else coding.lacking
-    if why:
-        raise ValueError(f"a model that {why} is not written as Python: write it as C")
+    if coding.lacking:
+        why = f"a model that {coding.lacking} is not written as Python: use gpuforest.load"
+        raise ValueError(why)
+    if coding.is_vector:
+        raise ValueError("a model with trees for all outputs is not written as Python: export_c is")
     labels = [_literal(label) for classes in walker.class_labels(forest) for label in classes]
     trees = [
         f"def tree_{t}(x):\n    # {walker.tree_title(forest, t)}\n{body}\n\n"

@@ -115,3 +115,14 @@ def test_explanations_and_views(case):
     assert root.value.shape == (model.forest_.leaf_sums.shape[1] // 2, 1)
     assert "round 1 of 4" in gf.export_text(model, 0)
     assert model.feature_importances_.sum() == pytest.approx(1)
+
+
+def test_reports_compare_one_prediction_with_each_target():
+    several = MODELS["outputs together"][0]()
+    assert several.n_outputs_ == 2
+    assert "of 2 outputs" in several.report(X, BOTH)
+    quantiles = MODELS["quantiles"][0]()
+    assert quantiles.n_outputs_ == 1
+    assert "<html" in quantiles.report(X)
+    with pytest.raises(ValueError, match="several quantiles: leave out y"):
+        quantiles.report(X, Y)

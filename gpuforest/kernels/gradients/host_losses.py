@@ -237,6 +237,10 @@ class Several(HostLoss):
     def facts(self) -> str:
         return FACTS[self.parts[0].number]
 
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]  # of one class it is a constant
+        return 1 if self.name == "quantiles" else self.n_raw
+
     def single(self, k: int) -> Loss:
         return self.parts[k]
 

@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 
 from gpuforest.common.progress import progress_bar, report, stage
 from gpuforest.data.frames import Table, find_columns, listed
-from gpuforest.explain.model_facts import finite, is_survival
+from gpuforest.explain.model_facts import finite, has_quantiles, is_survival
 from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.plot.shap import labels_of
@@ -148,6 +148,8 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
             raise ValueError(
                 f"a {type(model).__name__} has no target to compare with: predict gives scores"
             )
+        if has_quantiles(model):
+            raise ValueError("a model of several quantiles is not evaluated: fit one of a quantile")
         rows = files.ModelRows(model, arguments)
         dropping = arguments.drop_missing_target
         table = rows.table(weight=arguments.weight, drop_missing_target=dropping)

@@ -15,7 +15,13 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common.progress import stage
 from gpuforest.core.model import model_of
 from gpuforest.explain import oob, survival
-from gpuforest.explain.model_facts import feature_names, finite, is_survival, score_name
+from gpuforest.explain.model_facts import (
+    feature_names,
+    finite,
+    has_quantiles,
+    is_survival,
+    score_name,
+)
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.tools.report import scores
@@ -51,6 +57,8 @@ class Results:
             raise ValueError("y without X: pass the rows that y belongs to, too")
         if y is not None and self.model.task not in SCORES:
             raise ValueError(f"this {self.model.kind} has no target to compare with: leave out y")
+        if y is not None and has_quantiles(estimator):
+            raise ValueError("this model predicts several quantiles: leave out y, or report on one")
         self.task, self.estimator, self.names = self.model.task, estimator, feature_names(estimator)
         self.rows = None if X is None else Rows.read(estimator, X, y)
         self.judged = self.rows if y is not None else None  # rows with targets
