@@ -52,6 +52,10 @@ OURS: dict[str, dict[str, Any]] = {
     "one tree (stopped)": ONE_TREE | STOPPED | {"max_leaf_nodes": 127},
     "|p - y| (stopped)": STOPPED | {"loss": size_of_gradient},
 }
+PRESETS: dict[str, dict[str, Any]] = {
+    "preset (a tree a class)": {"multi_strategy": "one_output_per_tree"},
+    "preset": {},
+}
 XGB = {"n_estimators": 100, "learning_rate": 0.1, "max_leaves": 31, "max_depth": 0,
        "grow_policy": "lossguide", "tree_method": "hist"}  # fmt: skip
 
@@ -62,6 +66,11 @@ def model_of(method: str, threads: int, seed: int) -> Any:
 
         given = {"early_stopping": False, "random_state": seed, "n_jobs": threads}
         return HistGradientBoostingClassifier(**given | OURS[method])
+    if method in PRESETS:
+        from gpuforest import HistGradientBoostingClassifier
+
+        given = {"random_state": seed, "n_jobs": threads}
+        return HistGradientBoostingClassifier.preset("accurate", **given, **PRESETS[method])
     if method == "CatBoost":
         from catboost import CatBoostClassifier
 
@@ -84,7 +93,7 @@ def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Foun
         model_of(method, options.threads, split).fit(parts[0][:500], np.arange(500) % 3)
     model = model_of(method, options.threads, split)
     figures = measured(model, parts, least=1e-12)
-    if method in OURS:
+    if method in OURS | PRESETS:
         with NamedTemporaryFile() as file:
             model.save(file.name)
             figures["file_kb"] = Path(file.name).stat().st_size / 1000
@@ -94,7 +103,7 @@ def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Foun
 def main() -> None:
     rivals = ["XGBoost", "XGBoost (one tree)", "CatBoost"]
     numbers: dict[str, Any] = {"repetitions": 10, "rows": public_data.MOST_ROWS, "threads": 1}
-    options = options_of(__doc__, sets=SETS, methods=[*OURS, *rivals], **numbers)
+    options = options_of(__doc__, sets=SETS, methods=[*OURS, *PRESETS, *rivals], **numbers)
     jobs = product(options.sets, range(options.repetitions), options.methods)
     log = Log("multiclass", threads=options.threads, most_rows=options.rows)
     lines = take_turns(log, jobs, fit, options)

@@ -88,11 +88,6 @@ class Boosting:
         return words_of(self.loss, self.weight is not None, self.n_rows, self.is_vector)
 
     @property
-    def n_trees(self) -> int:
-        """The trees of a round."""
-        return 1 if self.is_vector else self.loss.n_raw
-
-    @property
     def bits(self) -> tuple[int, int]:
         """The bits of a gradient and of a hessian: the sums of all rows stay below 2**62, and of
         all outputs where these share a tree."""

@@ -174,21 +174,17 @@ class NumpyBooster(booster.Booster):
     @np.errstate(over="ignore")
     def add_values(self, loss: LossOf) -> None:
         if self.boosting.is_vector:
-            self.add_to_all(loss)
+            for raw, added in zip(loss.raw, self.added, strict=True):
+                raw += np.tile(added, 2)[self.numbers]
             return
         for raw, tree, rows in zip(loss.raw, self.trees, self.rows, strict=True):
             for leaf in tree.leaves:
                 raw[rows[leaf["begin"] : leaf["end"]]] += leaf["added"]
                 raw[rows[leaf["other_begin"] : leaf["other_end"]]] += leaf["added"]
 
-    def add_to_all(self, loss: LossOf) -> None:
-        """Add what leaves add to all raw predictions of their rows."""
-        for raw, added in zip(loss.raw, self.added, strict=True):
-            raw += np.tile(added, 2)[self.numbers]
-
     def finish(self, loss: LossOf, raw: Array) -> booster.Round:
-        units, b = (self.scales.unit, self.scales.sum_h), self.boosting
-        if not b.is_vector:
+        units = self.scales.unit, self.scales.sum_h
+        if not self.boosting.is_vector:
             return booster.Round(self.trees, units)
         return booster.Round(self.trees, units, None, self.sums, np.stack(self.added, axis=1))
 

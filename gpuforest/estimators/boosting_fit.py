@@ -87,12 +87,12 @@ def on_host_alone(estimator: Any, given: binned.FitInput, backend: base.Backend)
     """What of a fit has no kernels for devices."""
     if backend.on_host:
         return []
-    y, found = given.y, list[str]()
+    y, shape, found = given.y, np.shape(given.y), list[str]()
     if given.groups is not None and estimator.subsample < 1:
         found += ["subsample of groups"]
     if loss_of(estimator, 0).on_host:
         found += ["loss of this kind"]
-    if len(getattr(y, "shape", ())) == 2 and y.shape[1] > 1:
+    if len(shape) == 2 and shape[1] > 1:
         found += ["boosting of several outputs"]
     elif estimator.multi_strategy == "multi_output_tree":
         on = On(criteria.CRITERIA["squared_error"], backend)

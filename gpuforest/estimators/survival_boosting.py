@@ -1,5 +1,6 @@
 """Gradient boosting for times that may be censored: Cox's model, and accelerated failure times."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,31 +20,24 @@ NOT_CONVERTED = "scikit-learn has no boosting of survival: use gpuforest.load wh
 NO_REPORT = "reports are of survival forests: plot_survival and score are for boosting as well"
 
 
-class Events(Task):
-    """Times, and whether the event came then."""
+class Times(Task):
+    """Times of rows in two columns, named and checked as a loss takes them."""
+
+    def __init__(self, check: Callable[[Any, int], np.ndarray], *columns: tuple[str, type]) -> None:
+        self.check_times, self.columns = check, columns
 
     def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
-        return CheckedTarget(data.check_events(y, n_rows))
+        return CheckedTarget(self.check_times(y, n_rows))
 
     def shown(self, y: np.ndarray) -> np.ndarray:
-        found = np.empty(len(y), [("event", bool), ("time", float)])
-        found["time"], found["event"] = y.T
+        found = np.empty(len(y), sorted(self.columns))  # the event before the time
+        for (name, _), values in zip(self.columns, y.T, strict=True):
+            found[name] = values
         return found
 
 
-class Intervals(Task):
-    """Intervals in which events came."""
-
-    def check(self, y: Any, n_rows: int, on: On) -> CheckedTarget:
-        return CheckedTarget(data.check_intervals(y, n_rows))
-
-    def shown(self, y: np.ndarray) -> np.ndarray:
-        found = np.empty(len(y), [("lower", float), ("upper", float)])
-        found["lower"], found["upper"] = y.T
-        return found
-
-
-EVENTS, INTERVALS = Events(), Intervals()
+EVENTS = Times(data.check_events, ("time", float), ("event", bool))
+INTERVALS = Times(data.check_intervals, ("lower", float), ("upper", float))
 
 
 @params.parameters(params.BOOSTING_SURVIVAL, params.BOOSTING_OF_SURVIVAL, params.OF_BOOSTING)

@@ -279,8 +279,6 @@ def _header(model: Model, sampling: rules.Sampling | None) -> Header:
         boosting |= {"offset": True} if coding.has_offset else {}
         boosting |= {"vector": True} if coding.is_vector else {}
         boosting["stops"] = bool(facts["do_early_stopping_"])
-        if (spread := getattr(coding.loss, "spread", None)) is not None:
-            boosting["spread"] = spread
         scorer = scorer_name(model.parameters["scoring"], facts.get("scored_by_"))
         boosting |= {} if scorer is None else {"scored_by": scorer}
     # a file without it means votes where this parameter says so, which may be newer than the trees
@@ -473,6 +471,8 @@ def _loss_facts(loss: Any) -> Header:
         facts |= {"quantile": loss.parts[0].quantile, "outputs": loss.n_raw}
     if loss.name == "quantiles":
         facts["quantiles"] = [part.quantile for part in loss.parts]
+    if loss.name in host_losses.AFT:
+        facts["spread"] = loss.spread
     if loss.name == "tweedie":
         facts["power"] = loss.parts[0].power if "outputs" in facts else loss.power
     return facts
@@ -487,12 +487,9 @@ def _loss_of(facts: Header, n_classes: int) -> losses.Loss:
     if name == "given":
         need(link in losses.LINKS, f"an unknown link {link!r:.80}")
         return host_losses.GivenLoss.of_link(None, str(link), n_classes)
-    if name == "coxph" or name in host_losses.AFT:
+    if name in ("coxph", *host_losses.AFT, *ranking.NAMES):
         need(n_classes == 0 and outputs == 1, "a loss of one output")
-        return _loss_of_events(facts)
-    if name in ranking.NAMES:
-        need(n_classes == 0 and outputs == 1, "a loss of one output")
-        return ranking.RankingLoss(name)
+        return _loss_of_one(name, facts.get("spread", 0.0))
     need((name == "log_loss") == (n_classes > 0), "classes and loss disagree")
     if name == "quantiles":
         is_right = levels and levels == sorted(set(levels)) and 0 <= levels[0] <= levels[-1] <= 1
@@ -504,12 +501,14 @@ def _loss_of(facts: Header, n_classes: int) -> losses.Loss:
     return loss if outputs == 1 else host_losses.Several.of_outputs(loss, outputs)
 
 
-def _loss_of_events(boosting: Header) -> losses.Loss:
-    """A loss of boosting of survival."""
-    if boosting["loss"] == "coxph":
-        return host_losses.ProportionalHazards("coxph")
-    need(0 < boosting["spread"] < inf, "a spread out of range")
-    return host_losses.AcceleratedFailure(boosting["loss"], spread=boosting["spread"])
+def _loss_of_one(name: str, spread: float) -> losses.Loss:
+    """A loss of boosting of survival, or of rankers."""
+    if name in ranking.NAMES:
+        return ranking.RankingLoss(name)
+    if name == "coxph":
+        return host_losses.ProportionalHazards(name)
+    need(0 < spread < inf, "a spread out of range")
+    return host_losses.AcceleratedFailure(name, spread=spread)
 
 
 def _ascend(times: np.ndarray) -> bool:

@@ -120,6 +120,7 @@ def test_devices_leave_what_has_no_kernels_there_to_the_cpu():
 
     assert lacking(Classifier, LABELS > 3) == lacking(Regressor, SIGNAL) == []
     assert lacking(Classifier, LABELS) == ["trees for several classes"]
-    assert lacking(Regressor, Y) == ["boosting of several outputs"]
+    for y in (Y, Y.tolist()):
+        assert lacking(Regressor, y) == ["boosting of several outputs"]
     assert lacking(Regressor, SIGNAL, loss="quantile", quantile=[0.1, 0.9]) == ["loss of this kind"]
     assert lacking(Classifier, LABELS, multi_strategy="one_output_per_tree") == []

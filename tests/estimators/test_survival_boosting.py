@@ -1,10 +1,12 @@
 """Boosting of survival: Cox's model and accelerated failure times, by their laws."""
 
+import json
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from saved import refuses, save_tampered
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
@@ -13,6 +15,7 @@ from gpuforest import HistGradientBoostingSurvival as Survival
 from gpuforest.common import elementary
 from gpuforest.estimators import prepare
 from gpuforest.explain import survival
+from gpuforest.export import container, model_file
 from gpuforest.kernels.gradients.host_losses import ProportionalHazards
 
 rng = np.random.default_rng(0)
@@ -255,13 +258,24 @@ def test_pickles_files_and_starts(tmp_path, loss):
         assert np.array_equal(kept.predict(X), model.predict(X))
     more = clone(model).set_params(max_iter=4).fit(X, Y)
     more.set_params(max_iter=8, warm_start=True).fit(X, Y)
-    assert np.allclose(more.predict(X), model.predict(X), rtol=1e-9)
+    assert np.array_equal(more.predict(X), model.predict(X))
     values = model.shap_values(X[:5])
     raw = np.log(model.predict(X[:5])) if loss != "coxph" else model.predict(X[:5])
     assert np.allclose(values.sum(axis=1) + model.expected_value_, raw)
     start = rng.normal(size=N)
     begun = clone(model).fit(X, Y, init_score=start)
     assert np.isfinite(begun.predict_survival_function(X, True, init_score=start)).all()
+
+
+@pytest.mark.parametrize("spread", [None, 0.0, -1.0, 2.0])
+def test_files_whose_spread_is_not_the_estimators_are_refused(tmp_path, spread):
+    path = tmp_path / "model"
+    model = Survival(loss="aft_logistic", **GIVEN).fit(X, Y)
+    model.save(path)
+    facts = json.loads(container.read(path, model_file.ARRAYS)[0])["boosting"]
+    assert facts.pop("spread") == 1.0
+    save_tampered(model, path, boosting=facts if spread is None else facts | {"spread": spread})
+    assert refuses(gf.load, path)
 
 
 def test_data_of_all_kinds():

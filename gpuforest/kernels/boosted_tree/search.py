@@ -283,17 +283,13 @@ def gains_of_several(hist, cells, first, last, missing_left, scores):
         total, more = total_of(hist, j), np.int64(0)
         if missing_left:
             more = hist.cells[hist.n_bins * words + j]
-        bottom, g_node = (
-            np.float64(hist.h) * hist.scale_h + hist.l2,
-            np.float64(total) * hist.scale_g,
-        )
+        bottom = np.float64(hist.h) * hist.scale_h + hist.l2
+        g_node = np.float64(total) * hist.scale_g
         value = -g_node / (bottom if bottom > 0.0 else 1.0) if bottom > 0.0 else 0.0
         node += -g_node * min(max(value, hist.low), hist.high)
         for b in range(first, last):
-            g, h = (
-                cells[U(b * words + j)] + more,
-                (cells[U(b * words + words - 1)] >> bits) + h_more,
-            )
+            g = cells[U(b * words + j)] + more
+            h = (cells[U(b * words + words - 1)] >> bits) + h_more
             g_left, h_left = np.float64(g) * hist.scale_g, np.float64(h) * hist.scale_h
             g_right = np.float64(total - g) * hist.scale_g
             h_right = np.float64(hist.h - h) * hist.scale_h

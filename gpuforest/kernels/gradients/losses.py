@@ -95,8 +95,8 @@ class Loss:
     n_raw: int = 1
     quantile: float = 0.5
     power: float = 1.5
+    n_outputs: ClassVar[int] = 1  # of a target
     is_classes: ClassVar[bool] = fact("classes")
-    n_outputs = 1  # of a target
     has_value: ClassVar[bool] = True  # whether a row's loss is known, not only its derivatives
     is_log: ClassVar[bool] = fact("log")
     is_logit: ClassVar[bool] = fact("logit")
