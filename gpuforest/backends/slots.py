@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,3 +96,27 @@ def distinct_sorted(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """As `distinct_rows`, by sorting, for the case that two different rows have the same hash."""
     table, number = np.unique(sums, axis=0, return_inverse=True)
     return table, number.reshape(-1)
+
+
+def gathered(xp: Any, slots: Frontier) -> Frontier:
+    """The slots with rows one after another, numbered 0, 1, ..."""
+    count, position = slots.local_rows, held(xp, slots)[1]
+    end = xp.cumulative_sum(count)
+    return replace(
+        slots,
+        rows=xp.arange(position.shape[0], dtype=xp.int32),
+        weights=xp.take(slots.weights, position),
+        begin=end - count,
+        end=end,
+        max_rows=int(position.shape[0]),
+        allowed=None,
+    )
+
+
+def held(xp: Any, slots: Frontier) -> tuple[Array, Array]:
+    """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
+    count = slots.local_rows
+    slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64), count)
+    number = xp.arange(slot.shape[0], dtype=xp.int64)
+    move = slots.begin - (xp.cumulative_sum(count) - count)
+    return slot, number + xp.take(move, slot)

@@ -25,7 +25,7 @@ MIX_1 = 0xBF58476D1CE4E5B9
 MIX_2 = 0x94D049BB133111EB
 
 # What a key is hashed with, by purpose. A node's sides are 0 (left) and 1 (right).
-BAG, ROOT, FEATURES, OUT_OF_BAG, KEPT = 0, 1, 2, 3, 4
+BAG, ROOT, FEATURES, OUT_OF_BAG, KEPT, PARTS = 0, 1, 2, 3, 4, 5
 PERMUTATION = 2
 ROWS = 2**40  # with the seed, beyond all trees: the key of the rows that bin edges come from
 SKETCH = 2**42  # the same: that of sums of outputs that trees for several outputs grow from

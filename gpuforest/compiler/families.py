@@ -25,6 +25,7 @@ TITLES = {  # of each family, for messages
     "absolute": "splits by absolute errors",
     "logrank": "log-rank splits",
     "interactions": "interaction constraints",
+    "effects": "splits by effects of a treatment",
     "explanations": "explanations and quantiles",
 }
 FOLDERS = {  # of kernels that not all trees need
@@ -35,7 +36,7 @@ FOLDERS = {  # of kernels that not all trees need
     "kernels.project.": "oblique",
     "splits.multiway.": "multiway",
     "splits.absolute.": "absolute", "splits.logrank.": "logrank",
-    "splits.interactions.": "interactions",
+    "splits.interactions.": "interactions", "splits.effects.": "effects",
     "explain.": "explanations",
 }  # fmt: skip
 

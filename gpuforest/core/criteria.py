@@ -18,6 +18,7 @@ information        the same, where a y_k may be zero      entropy of several out
 exponential        D ln(D / T), D events in a time of T   LeBlanc and Crowley 1992
 logrank            D^2 / E, of E events expected          Ciampi et al. 1986; Ishwaran et al. 2008
 absolute_error     - sum_k sum w |y_k - median y_k|       Breiman et al. 1984, 8.11
+effect             (sum of pseudo-outcomes)^2 / n         Athey, Tibshirani and Wager 2019
 =================  =====================================  ==========================
 
 Scores are float64 numbers that every backend computes from integers by the same operations in
@@ -33,7 +34,8 @@ With several class outputs, each class has a moment, 1 where a row has the class
 error is then the Gini impurity of all outputs together, and their information the entropy.
 
 An absolute error cannot be computed from channel sums: its splits are found from the rows, see
-splits/absolute, and their score is the whole gain.
+splits/absolute, and their score is the whole gain. Pseudo-outcomes of effects of a treatment follow
+from a node's sums, see splits/effects.
 
 Everything else that depends on the criterion is a field of `Criterion`. A new criterion needs an
 entry of `CRITERIA` here, and for compiled backends a number and a formula in
@@ -99,6 +101,7 @@ class Criterion:
     scale_power: int = 0  # score differences grow with this power of the scale of the moments
     medians: bool = False  # impurities are measured around medians, which need the rows
     at_risk: bool = False  # a row's weight is its hazard among the rows of the node
+    of_effects: bool = False  # a node's rows have pseudo-outcomes, see splits/effects
     by_ratio: Bool = False  # features are chosen by gain over split information
     several: Criterion | None = None  # the criterion of several class outputs, if there is one
     label: str | None = None  # the name of its impurity, if different
@@ -305,6 +308,9 @@ CRITERIA["exponential"] = replace(
 )
 CRITERIA["logrank"] = replace(
     OF_RANKS, several=replace(OF_RANKS, number=SQUARED_ERROR, allowed=None)
+)
+CRITERIA["effect"] = replace(
+    OF_NUMBERS, name="effect", task="effects", centred=False, of_effects=True
 )
 
 

@@ -75,6 +75,10 @@ class Sampling:
     # i32[N], the number of blocks of time before that of each row, or None. A tree then draws from
     # the blocks up to its cutoff, and rows of later ones are out of its bag; see `sampling.cutoff`
     blocks: np.ndarray | None = None
+    # of effects: two trees in a row draw the same bag, and each grows from the rows (or groups) of
+    # it whose hash is below the first number, and fills its leaves with those from there to below
+    # the second. Both in 1 / 2**32; equal numbers: the rows that grow a tree also fill its leaves
+    parts: tuple[int, int] | None = None
 
     @property
     def units(self) -> Sampling:
@@ -83,7 +87,7 @@ class Sampling:
             return self
         rows = np.bincount(self.groups, None if self.weights is None else self.weights > 0)
         weights = None if rows.all() else (rows > 0).astype(np.int32)
-        return Sampling(len(rows), self.n_draws, weights, distinct=self.distinct)
+        return Sampling(len(rows), self.n_draws, weights, distinct=self.distinct, parts=self.parts)
 
     @property
     def multiplies(self) -> bool:

@@ -36,7 +36,11 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if not sampling.n_draws:
         row = np.ones(n, np.int32) if sampling.weights is None else sampling.weights
         return xp.broadcast_to(backend.asarray(row), (last - first, n))
-    keys = hashing.tree_keys(np, seed, first, last)  # few: the host hashes them
+    if sampling.parts is not None:  # see `Sampling`
+        pairs = np.arange(first, last, dtype=np.uint64) // 2
+        keys = hashing.hash_at(np.full(last - first, seed, np.uint64), pairs)
+    else:
+        keys = hashing.tree_keys(np, seed, first, last)  # few: the host hashes them
     keys = backend.asarray(hashing.hash_at(keys, hashing.BAG))
     if sampling.distinct:
         if sampling.weights is None:
@@ -120,6 +124,8 @@ def tree_weights(training: Training, first: int, last: int, backend: Backend) ->
     """Weights of rows in trees' statistics, i32[last - first, N]: draws times a draw's weight."""
     sampling, target = training.sampling, training.target
     bags = draw_bags(sampling, training.seed, first, last, backend)
+    if sampling.parts is not None:
+        return bags * in_part(sampling, training.seed, first, last, backend, (0, sampling.parts[0]))
     if sampling.factors is None and not sampling.balance:
         return bags
     step = max(1, WEIGHED_AT_ONCE // sampling.n_rows)
@@ -130,6 +136,20 @@ def tree_weights(training: Training, first: int, last: int, backend: Backend) ->
         else:
             block *= _balanced(backend.xp, sampling, target, block)
     return bags
+
+
+def in_part(
+    sampling: Sampling, seed: int, first: int, last: int, backend: Backend, part: tuple[int, int]
+) -> Array:  # fmt: skip
+    """1 where a row's (or its group's) hash for a tree lies in this part, i32[last - first, N]."""
+    xp, n = backend.xp, sampling.units.n_rows
+    keys = hashing.hash_at(hashing.tree_keys(np, seed, first, last), hashing.PARTS)
+    number = xp.arange(n, dtype=xp.uint64)[None, :]
+    place = hashing.hash_at(backend.asarray(keys)[:, None], number) >> 32
+    inside = xp.astype((part[0] <= place) & (place < part[1]), xp.int32)
+    if sampling.groups is None:
+        return inside
+    return xp.take(inside, backend.asarray(sampling.groups), axis=1)
 
 
 def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:

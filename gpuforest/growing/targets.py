@@ -61,12 +61,17 @@ def encode_moments(
     bound = float(np.max(np.maximum(high - centre, centre - low)))
     scale = 1.0
     if bound > 0:
-        bits = min(MOMENT_BITS, SUM_BITS - int(total_weight).bit_length())
+        bits = moment_bits(total_weight)
         # 2**exponent > bound; a power below 2**-1000 would have no inverse
         exponent = int(np.frexp(bound)[1])
         scale = float(np.exp2(min(bits - exponent, 1000)))
     moments = xp.astype(xp.round((y - backend.asarray(centre)) * scale), MOMENT)
     return TargetCoding(None, centre, scale), moments
+
+
+def moment_bits(total_weight: int) -> int:
+    """The most bits of a moment of rows whose weights sum to `total_weight` at most."""
+    return min(MOMENT_BITS, SUM_BITS - int(total_weight).bit_length())
 
 
 def typical_ranges(y: Array, limits: np.ndarray, backend: Backend) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from gpuforest.core.rules import Rules
 from gpuforest.core.training import Training
 from gpuforest.splits.absolute.kind import Absolute
 from gpuforest.splits.base import NUMERIC, Kind, Sets
+from gpuforest.splits.effects.kind import Effects
 from gpuforest.splits.interactions.kind import Interactions
 from gpuforest.splits.logrank.kind import LogRank
 from gpuforest.splits.multiway.kind import Multiway
@@ -35,6 +36,8 @@ def kind_for(
         return Multiway()
     if criterion.at_risk:
         return LogRank()
+    if criterion.of_effects:
+        return Effects()
     if interacts:
         return Interactions()
     kind = Absolute() if criterion.medians else Sets() if has_categories else NUMERIC

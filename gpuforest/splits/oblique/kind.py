@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend, Moved, has
+from gpuforest.backends.slots import gathered, held
 from gpuforest.common.dtypes import CATEGORICAL, NUMERIC
 from gpuforest.common.hashing import hash_at
 from gpuforest.core import terms
@@ -239,7 +240,7 @@ class Oblique(Kind):
             sets=xp.asarray(splits.sets[:, : training.n_words], copy=True),
         )
         # 3. rows, for the time of the move, are numbered as in the column
-        slot, position = held(backend, slots)
+        slot, position = held(backend.xp, slots)
         numbers = xp.zeros_like(slots.rows)
         numbers[position] = xp.arange(position.shape[0], dtype=xp.int32, device=numbers.device)
         by_number = replace(training, matrix=matrix_of(backend, codes, [last + 1], [NUMERIC]))
@@ -256,29 +257,8 @@ class Oblique(Kind):
 
 def _gathered(backend: Backend, training: Training, slots: Frontier) -> tuple[Frontier, Array]:
     """The slots with rows one after another, numbered 0, 1, ..., and these rows' targets."""
-    xp, count = backend.xp, slots.local_rows
-    position = held(backend, slots)[1]
-    rows = xp.arange(position.shape[0], dtype=xp.int32)
-    end = xp.cumulative_sum(count)
-    gathered = replace(
-        slots,
-        rows=rows,
-        weights=xp.take(slots.weights, position),
-        begin=end - count,
-        end=end,
-        max_rows=int(position.shape[0]),
-        allowed=None,
-    )
-    return gathered, xp.take(training.target.y, xp.take(slots.rows, position), axis=0)
-
-
-def held(backend: Backend, slots: Frontier) -> tuple[Array, Array]:
-    """The slot of every row of all slots, in order, and its position in `rows`, i64[n] both."""
-    xp, count = backend.xp, slots.local_rows
-    slot = xp.repeat(xp.arange(slots.n_slots, dtype=xp.int64), count)
-    number = xp.arange(slot.shape[0], dtype=xp.int64)
-    move = slots.begin - (xp.cumulative_sum(count) - count)
-    return slot, number + xp.take(move, slot)
+    rows = backend.xp.take(slots.rows, held(backend.xp, slots)[1])
+    return gathered(backend.xp, slots), backend.xp.take(training.target.y, rows, axis=0)
 
 
 def _only_allowed(xp: Any, slots: Frontier, features: Array, weights: Array) -> tuple[Array, Array]:
