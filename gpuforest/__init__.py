@@ -19,6 +19,7 @@ _homes = {
         "estimators.adaboost": "AdaBoostClassifier AdaBoostRegressor",
         "estimators.bagging": "BaggingClassifier BaggingRegressor",
         "estimators.boosting": "HistGradientBoostingClassifier HistGradientBoostingRegressor",
+        "estimators.causal": "CausalForest",
         "estimators.forests": "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier "
         "RandomForestRegressor RandomTreesEmbedding",
         "estimators.isolation": "IsolationForest",

@@ -124,6 +124,22 @@ class TargetCoding:
 
 
 @dataclass(frozen=True, eq=False)
+class EffectCoding(TargetCoding):
+    """Of effects: a leaf's values are 1, or 0 if no row fills it, and the means of its moments."""
+
+    @property
+    def n_outputs(self) -> int:
+        return 1
+
+    @property
+    def n_values(self) -> int:
+        return 1 + len(self.centre)
+
+    def values(self, sums: np.ndarray) -> np.ndarray:
+        return np.column_stack([sums[:, 0] > 0, super().values(sums)])
+
+
+@dataclass(frozen=True, eq=False)
 class Target:
     """The target of every row on the backend's device."""
 

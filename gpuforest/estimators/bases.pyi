@@ -26,7 +26,9 @@ class BaseEstimator:
     contamination: Any
     criterion: Any
     default_quantiles: Any
+    discrete_treatment: Any
     early_stopping: Any
+    honest: Any
     importance: Any
     learning_rate: Any
     loss: Any
@@ -39,6 +41,9 @@ class BaseEstimator:
     max_samples_leaf: Any
     memory_limit: Any
     min_category_frequency: Any
+    model_t: Any
+    model_y: Any
+    model_z: Any
     monotonic_cst: Any
     n_estimators: Any
     n_jobs: Any

@@ -15,6 +15,7 @@ from gpuforest.estimators.settings import Settings
 from gpuforest.explain import node_values, oob, pruning
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.grow import Prune, grow, keeping_scratch
+from gpuforest.growing.honest import with_honest_leaves
 
 Pair = tuple[int, int]  # features tried at a split, and the fewest rows of a leaf
 
@@ -74,6 +75,8 @@ class TrainingPlan:
         forest = merged(waves, training, backend.n_threads)
         if settings.values_from_rows:
             forest = self.prune(node_values.with_node_values(forest, training, backend, y, first))
+        if training.sampling.parts is not None:
+            forest = with_honest_leaves(forest, training, backend, first)
         forest = replace(forest, combine=settings.combine)
         if len(signs):
             forest = node_values.clip_leaves(forest, signs, criterion)

@@ -22,6 +22,7 @@ from gpuforest.splits.kinds import kind_for
 RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 Weights = np.ndarray | None  # f64[N]; None: all are equal
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
+FEWEST_UNITS = 20  # rows or groups, of which a tree grows from a quarter
 AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
 PAIR = ("max_features", "min_samples_leaf")  # of trees, which out-of-bag errors may choose
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
@@ -43,6 +44,7 @@ class Settings:
     by_error : the parameters of trees that out-of-bag errors choose
     reweighted : trees grow one after another, each from other weights of the rows
     trial_trees : trees of a forest that is grown to choose parameters by its error
+    honest : of effects, whether rows that chose no split fill the leaves of a tree; None: of others
     """
 
     criterion: str
@@ -80,6 +82,7 @@ class Settings:
     by_error: tuple[str, ...] = ()
     reweighted: bool = False
     trial_trees: int = 0
+    honest: bool | None = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
@@ -156,7 +159,8 @@ def check_out_of_bag(params: Mapping[str, Any]) -> None:
 
 def check_bags(settings: Settings) -> None:
     """Raise a ValueError if rows are to be judged that all trees have."""
-    if not settings.bootstrap and (settings.oob_score or settings.unbiased_importances):
+    has_bags = settings.bootstrap or settings.honest is not None
+    if not has_bags and (settings.oob_score or settings.unbiased_importances):
         name = "oob_score" if settings.oob_score else "unbiased_importances"
         why = "Out of bag estimation only available if bootstrap=True; set that"
         raise ValueError(f"{why}, or {name}=False")
@@ -168,6 +172,8 @@ def features_tried(max_features: Any, n_features: int, drawn: int = 0, combined:
     if max_features is None:
         return n_features
     n_features = drawn or n_features
+    if max_features == "auto":  # of effects, as in R's grf
+        return min(math.ceil(math.sqrt(n_features)) + 20, n_features)
     if max_features == "sqrt":
         return max(1, math.isqrt(n_features))
     if max_features == "log2":
@@ -226,6 +232,8 @@ def sampling_of(
     there are class weights; `groups`: i32[N], the numbers of the rows' groups."""
     user, integers = (None, None) if weights is None else weights
     once, max_samples = settings.without_replacement, settings.max_samples
+    if settings.honest is not None:
+        return pairs_of_trees(settings, n_rows, integers, groups)
     if groups is not None and (settings.bootstrap or once):
         return groups_of_bags(settings, groups, user, labels)
     by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
@@ -250,6 +258,20 @@ def sampling_of(
     n_draws = rows_drawn(max_samples, sampling.n_counted, None)
     refuse_draws(max_samples, n_draws, n_rows, "rows")
     return rules.Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
+
+
+def pairs_of_trees(
+    settings: Settings, n_rows: int, integers: np.ndarray | None, groups: np.ndarray | None
+) -> rules.Sampling:
+    """How two trees in a row draw half of the rows or groups, and each its parts of these."""
+    share = min(int(float(settings.max_samples or 0.5) * 2**33), 2**32)
+    parts = (share // 2 if settings.honest else share, share)
+    sampling = rules.Sampling(n_rows, 1, integers, distinct=True, groups=groups, parts=parts)
+    n = sampling.units.n_counted
+    if n < FEWEST_UNITS:
+        units = "rows" if groups is None else "groups"
+        raise ValueError(f"effects need {FEWEST_UNITS} {units} of some weight, and there are {n}")
+    return replace(sampling, n_draws=n // 2)
 
 
 def groups_of_bags(
