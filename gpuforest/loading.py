@@ -20,11 +20,13 @@ from gpuforest.core.rules import Sampling
 from gpuforest.data.survival import are_survival
 from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.causal import CausalForest
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.estimators.survival_boosting import HistGradientBoostingSurvival
 from gpuforest.explain import paths, quantile_forest, survival, uncertainty
+from gpuforest.explain.effects import COLUMNS, EffectRows
 from gpuforest.explain.model_facts import WHERE_IT_RUNS
 from gpuforest.export import model_file, sklearn, sklearn_boosting
 from gpuforest.export.container import Arrays
@@ -116,6 +118,7 @@ def _estimator(header: Header, arrays: Arrays, forest: Forest) -> Any:
         forest = replace(forest, multiway=split == "multiway" and len(forest.sets) > 0)
     chosen_for = "classification" if is_classes else "regression"
     chosen_for = "survival" if isinstance(estimator, SurvivalForest) else chosen_for
+    chosen_for = "effects" if isinstance(estimator, CausalForest) else chosen_for
     need(header["criterion"] in criteria.CriterionNames(chosen_for), "an unknown criterion")
     criterion = criteria.CRITERIA[header["criterion"]]
     need(criterion.medians == (forest.node_values is not None), "medians of nodes amiss")
@@ -191,6 +194,10 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
     if header.get("by_blocks", False):
         need(isinstance(estimator, ForestClassifier | ForestRegressor), "blocks amiss")
         estimator._judges_ = None
+    if isinstance(estimator, CausalForest):
+        _set_effects(estimator, header, arrays)
+        return
+    need("parts" not in header.get("draws", {}), "parts of bags of no effects")
     n_kept = len({"row_codes", "row_targets"} & arrays.keys())
     keeps_rows = isinstance(estimator, QuantileForest | SurvivalForest)
     need(n_kept == 2 * keeps_rows, "training rows amiss")
@@ -217,14 +224,29 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         estimator._calibration_ = uncertainty.Calibration(arrays["scores"], arrays["score_offsets"])
 
 
+def _set_effects(estimator: CausalForest, header: Header, arrays: Arrays) -> None:
+    """Give a causal forest its training rows."""
+    need("draws" in header and "row_targets" in arrays, "effects without their rows")
+    need(not {"row_codes", "scores"} & arrays.keys(), "arrays of no effects")
+    columns = arrays["row_targets"]
+    need(columns.shape[1] == len(COLUMNS), "row_targets that do not fit")
+    rows = EffectRows(columns)
+    need(all(r.any() for r in rows.residuals), "residuals that do not vary")
+    estimator._rows_ = rows
+
+
 def _sampling(
-    draws: dict[str, int], weights: np.ndarray | None, groups: np.ndarray | None
+    draws: dict[str, Any], weights: np.ndarray | None, groups: np.ndarray | None
 ) -> Sampling:
     need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
     need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
     if weights is not None:
         need(0 < weights.sum(dtype=np.int64) <= MAX_TOTAL_WEIGHT, "weights out of range")
     sampling = Sampling(draws["n_rows"], draws["n_draws"], weights, groups=groups)
+    if "parts" in draws:
+        parts = tuple(draws["parts"])
+        need(len(parts) == 2 and 0 < parts[0] <= parts[1] <= 2**32, "parts of bags out of range")
+        sampling = replace(sampling, distinct=True, parts=parts)
     if groups is not None:
         need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
         need(np.bincount(groups).all(), "a group without rows")

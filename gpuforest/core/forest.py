@@ -18,7 +18,7 @@ from gpuforest.core import nodes as packed
 from gpuforest.core import terms
 from gpuforest.core.bins import CATEGORY_TYPES, BinEdges
 from gpuforest.core.frontier import Trees
-from gpuforest.core.target import SUM_BITS, TargetCoding
+from gpuforest.core.target import SUM_BITS, EffectCoding, TargetCoding
 
 GROUP_VALUES = 2**22  # channel sums in memory at once: some 32 MiB, and as much for gains
 
@@ -380,7 +380,9 @@ def _check_leaves(sums: np.ndarray, coding: TargetCoding) -> None:
     else:
         need(low > -(2**SUM_BITS) and high < 2**SUM_BITS, "a target sum out of range")
         weight = sums[:, 0]
-    need(weight.min() > 0 and weight.max() <= MAX_TOTAL_WEIGHT, "a leaf without a sound weight")
+    least = 0 if isinstance(coding, EffectCoding) else 1  # no row may fill an honest leaf
+    is_sound = weight.min() >= least and weight.max() <= MAX_TOTAL_WEIGHT
+    need(is_sound, "a leaf without a sound weight")
 
 
 def _check_leaf_values(forest: Forest) -> None:

@@ -26,7 +26,9 @@ from gpuforest.growing import targets
 
 NUISANCE_TREES = 500
 FOLDS = 5  # of models that users pass for what X lets expect
-RARE = 0.01  # a treatment of a lower (or higher) probability is hardly ever (or nearly always) given
+RARE = (
+    0.01  # a treatment of a lower (or higher) probability is hardly ever (or nearly always) given
+)
 HOW = "pass fit(X, y, treatment=...)"
 SHARED = (
     "categorical_features", "min_category_frequency", "n_jobs", "max_bins", "backend",
@@ -256,8 +258,8 @@ class CausalForest(ensembles.BaseForest):
         clipped = int((effects.steady(rows.spread) != rows.spread).sum())
         if clipped and target == "all":
             warnings.warn(
-                f"in {clipped} rows the treatment hardly varies, so the average effect leans on few "
-                "rows: target='overlap' weighs rows by how much it varies",
+                f"in {clipped} rows the treatment hardly varies, so the average effect leans on "
+                "few rows: target='overlap' weighs rows by how much it varies",
                 stacklevel=2,
             )
         return effects.average(rows, target, *self._weighed())
@@ -272,7 +274,9 @@ class CausalForest(ensembles.BaseForest):
                 names += [str(name) for name in A.columns]
             table = np.asarray(table, np.float64).reshape(len(table), -1)
             if len(table) != len(ones):
-                raise ValueError(f"A has {len(table)} rows, and the forest was fitted to {len(ones)}")
+                raise ValueError(
+                    f"A has {len(table)} rows, and the forest was fitted to {len(ones)}"
+                )
             names += [f"A{i}" for i in range(table.shape[1])] if len(names) == 1 else []
             ones = np.column_stack([ones, table])
         found = effects.regression(ones, effects.scores(rows), *self._weighed())

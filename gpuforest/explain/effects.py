@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,9 +71,9 @@ class EffectRows:
     def residuals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.y - self.y_hat, self.w - self.w_hat, self.z - self.z_hat
 
-    @property
+    @cached_property
     def units(self) -> np.ndarray:
-        """Powers of two f64[3] above the residuals' sizes: in these, residuals lie within -1 .. 1."""
+        """Powers of two f64[3] above the sizes of the residuals."""
         return np.array([math.ldexp(1.0, math.frexp(np.abs(r).max())[1]) for r in self.residuals])
 
     @property
@@ -82,7 +83,7 @@ class EffectRows:
 
     @property
     def moments(self) -> np.ndarray:
-        """What splits take, see splits/effects: y, w, z y, z w and, of an instrument, z; f64[N, K]."""
+        """What splits take: y, w, z y, z w and, of an instrument, z; f64[N, K] within -1 .. 1."""
         y, w, z = (r / unit for r, unit in zip(self.residuals, self.units, strict=True))
         columns = [y, w, z * y, z * w] + [z] * self.has_instrument
         return np.column_stack(columns)
@@ -100,7 +101,7 @@ def effects_of(means: Any) -> Any:
 
 
 def parts(means: Any) -> tuple[Any, ...]:
-    """filled, y, w, zy, zw and z of values [..., 1 + K]: z is w unless it is a column of its own."""
+    """filled, y, w, zy, zw and z of values [..., 1 + K]; z is w unless it has a column."""
     columns = [means[..., i] for i in range(means.shape[-1])]
     return (*columns[:5], columns[5] if len(columns) == 6 else columns[2])
 
@@ -122,7 +123,8 @@ def _with_variances(of_trees: np.ndarray) -> np.ndarray:
     """As `variances`, of the values f64[n, T, 1 + K] of an even number of trees."""
     means = of_trees.mean(axis=1)
     effect = effects_of(means)
-    filled, y, w, zy, zw, z = (a[:, None] for a in parts(means / np.maximum(means[:, :1], 1e-300)))
+    known = parts(means / np.maximum(means[:, :1], 1e-300))
+    y, w, zw, z = (known[i][:, None] for i in (1, 2, 4, 5))
     slope = zw - z * w
     base = y - effect[:, None] * w
     has, y_t, w_t, zy_t, zw_t, z_t = parts(of_trees)
@@ -173,9 +175,7 @@ def steady(spread: np.ndarray) -> np.ndarray:
     return np.asarray(sign * np.maximum(sign * spread, least))
 
 
-def average(
-    rows: EffectRows, target: str, weights: np.ndarray, groups: np.ndarray | None
-) -> Bunch:
+def average(rows: EffectRows, target: str, weights: np.ndarray, groups: np.ndarray | None) -> Bunch:
     """The average effect, see `CausalForest.ate`."""
     y, w, z = rows.residuals
     if target == "overlap":
@@ -205,9 +205,7 @@ def scores_of_arm(rows: EffectRows, treated: bool) -> tuple[np.ndarray, np.ndarr
 
 def interval_of(estimate: float, std_error: float, alpha: float = 0.05) -> Bunch:
     half = stats.norm.isf(alpha / 2) * std_error
-    return Bunch(
-        estimate=estimate, std_error=std_error, low=estimate - half, high=estimate + half
-    )
+    return Bunch(estimate=estimate, std_error=std_error, low=estimate - half, high=estimate + half)
 
 
 def clustered(rows: np.ndarray, groups: np.ndarray | None) -> np.ndarray:

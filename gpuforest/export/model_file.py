@@ -16,7 +16,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from gpuforest.core import bins, rules, target
 from gpuforest.core.forest import Forest, check_forest, check_offsets
 from gpuforest.core.model import Model, is_public
 from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
+from gpuforest.explain.effects import EffectRows
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
 from gpuforest.export.container import Arrays, Layout, parse_object, read, write
 from gpuforest.growing.boosted import BoostedCoding
@@ -70,11 +71,12 @@ ARRAYS: Layout = {
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
     "draw_groups": (("I32",), "N", lambda numbers: (numbers >= 0).all()),  # whole groups are drawn
     "row_codes": (("U8", "U16"), "N.", None),  # of quantile and survival forests
-    "row_targets": (("F64",), "N.", lambda targets: np.isfinite(targets).all()),
+    "row_targets": (("F64",), "N.", lambda targets: np.isfinite(targets).all()),  # of effects, too
     # see `conformal.Calibration`
     "scores": (("F64",), "K.", lambda a: a.size and (a >= 0).all() and (np.sort(a) == a).all()),
     "score_offsets": (("F64",), "K", lambda at: (at >= 0).all() and np.isfinite(at).all()),
 }
+EXPECTED = ("model_y", "model_t", "model_z")  # of effects
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
 EDGES = ("values", "offsets", "kinds")
 OF_EVENTS = ("event_times", "baseline_hazard")
@@ -104,7 +106,7 @@ HEADER: dict[str, Any] = {
     "outputs?": list,
     "categories?": dict,
     "statistics?": dict,  # the categories, and the numbers that stand for them
-    "draws?": {"n_rows": int, "n_draws": int},
+    "draws?": {"n_rows": int, "n_draws": int, "parts?": [int]},
     "by_blocks?": bool,  # rows were judged by trees that no file holds
     "training?": TRAINING,
     # facts about the training data that the command line knows
@@ -148,7 +150,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     About single training rows the file has the weights and groups that forests drew rows by, what
     quantile and survival forests predict from, and 64 hashes of rows of `gpuforest train`. It does
     not say where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`,
-    and a function as `scoring` or `loss`, are the default when the file is read.
+    a function as `scoring` or `loss`, and an estimator or array as `model_y`, are the default when
+    the file is read. Of effects the file has each training row's outcome and treatment.
 
     Raises
     ------
@@ -158,7 +161,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     forest, facts = model.forest, model.facts
     coding: Any = forest.coding
     sampling: rules.Sampling | None = facts.get("_sampling_") if model.keeps_draws else None
-    sampling = None if sampling is None or sampling.distinct else sampling
+    if sampling is not None and sampling.distinct and sampling.parts is None:
+        sampling = None
     header = _header(model, sampling)
     arrays = {
         **_packed(forest),
@@ -179,7 +183,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     if sampling is not None:
         arrays |= {"draw_weights": sampling.weights, "draw_groups": sampling.groups}
     if (rows := facts.get("_rows_")) is not None:
-        arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
+        if isinstance(rows, EffectRows):
+            arrays["row_targets"] = rows.values
+        else:
+            arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
     if (calibration := facts.get("_calibration_")) is not None:
         arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
     present = {name: array for name, array in arrays.items() if array is not None}
@@ -255,6 +262,9 @@ def _parameters(parameters: dict[str, Any], seed: int | None = None) -> dict[str
     for name in ("scoring", "loss"):
         if callable(params.get(name)):
             del params[name]  # nor a function
+    for name in EXPECTED:
+        if not isinstance(params.get(name), Real | None):
+            del params[name]  # nor a model of what X lets expect, or its predictions
     if isinstance(params["random_state"], np.random.RandomState):
         params["random_state"] = seed  # grows the same trees
     return {name: _plain(value) for name, value in params.items()}
@@ -301,10 +311,15 @@ def _header(model: Model, sampling: rules.Sampling | None) -> Header:
         "outputs": [[_kind_of(labels), labels.tolist()] for labels in coding.several] or None,
         **({"classes": coding.classes.tolist(), "classes_dtype": kind} if kind in TEXT else {}),
         "boosting": boosting,
-        "draws": sampling and {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws},
+        "draws": sampling and _draws(sampling),
         "by_blocks": "_judges_" in facts or None,
     }
     return {name: value for name, value in header.items() if value is not None}
+
+
+def _draws(sampling: rules.Sampling) -> Header:
+    draws: Header = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
+    return draws | ({} if sampling.parts is None else {"parts": [*sampling.parts]})
 
 
 def _facts(name: str, facts: Any) -> dict[str, Any] | None:
@@ -451,7 +466,9 @@ def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> targe
     if "boosting" not in header:
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
         outputs = tuple(_labels(*described) for described in header.get("outputs", []))
-        return target.TargetCoding(classes, arrays["centre"], header["scale"], outputs)
+        is_effect = header["criterion"] == "effect"
+        kind = target.EffectCoding if is_effect else target.TargetCoding
+        return kind(classes, arrays["centre"], header["scale"], outputs)
     boosting = header["boosting"]
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
     loss = _loss_of(boosting, 0 if classes is None else len(classes))

@@ -20,7 +20,7 @@ def with_honest_leaves(
     forest: Forest, training: Training, backend: Backend, first: int
 ) -> Forest:  # fmt: skip
     """The forest, of trees from number `first` on, whose leaves have the sums of the rows that
-    `Sampling.parts` keeps for them. Each leaf has a row of the leaf table, in the order of nodes."""
+    `Sampling.parts` keeps for them. Each leaf has a row of the leaf table of its own."""
     sampling, seed, matrix = training.sampling, training.seed, training.matrix
     assert sampling.parts is not None
     if sampling.parts[0] == sampling.parts[1]:

@@ -52,7 +52,8 @@ class Effects(Sets):
         return n_rows if backend.on_host and has(backend, "grow_subtrees") else 0
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
-        return (Pseudo(np.array([training.target.coding.scale, most_of(training)]), np.zeros(2, np.int64)),)
+        units = np.array([training.target.coding.scale, most_of(training)])
+        return (Pseudo(units, np.zeros(2, np.int64)),)
 
     def best(
         self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
@@ -60,7 +61,7 @@ class Effects(Sets):
         """The best split by pseudo-outcomes; `move` fills in the sums of left sides."""
         xp, matrix = backend.xp, training.matrix
         rows = xp.take(slots.rows, held(xp, slots)[1])
-        step, pseudo = pseudo_outcomes(backend, training, slots, rows)
+        pseudo = pseudo_outcomes(backend, training, slots, rows)
         codes = xp.take(matrix.codes, rows, axis=0)
         by_pseudo = replace(
             training,
@@ -89,11 +90,9 @@ def most_of(training: Training) -> float:
     return 2.0 ** moment_bits(training.sampling.most_weight)
 
 
-def pseudo_outcomes(
-    backend: Backend, training: Training, slots: Frontier, rows: Array
-) -> tuple[Array, Array]:
-    """The step f64[S] of each slot, and the pseudo-outcomes i64[n] of rows, slot after slot, in
-    these steps: no sum of weights times pseudo-outcomes reaches 2**61."""
+def pseudo_outcomes(backend: Backend, training: Training, slots: Frontier, rows: Array) -> Array:
+    """Pseudo-outcomes i64[n] of rows, slot after slot, in steps that differ from slot to slot: no
+    sum of weights times pseudo-outcomes reaches 2**61."""
     xp, scale, most = backend.xp, training.target.coding.scale, most_of(training)
     sums = xp.astype(slots.sums, xp.float64)
     n = xp.where(sums[:, 0] > 0, sums[:, 0], 1.0)
@@ -111,4 +110,4 @@ def pseudo_outcomes(
 
     z_off = off(4 if sums.shape[1] == 6 else 1, z)
     pseudo = z_off * (off(0, y) - xp.take(slope, slot) * off(1, w))
-    return step, xp.astype(xp.floor(pseudo * xp.take(step, slot) + 0.5), xp.int64)
+    return xp.astype(xp.floor(pseudo * xp.take(step, slot) + 0.5), xp.int64)

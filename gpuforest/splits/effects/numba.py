@@ -1,8 +1,8 @@
 """Grow trees by pseudo-outcomes of effects, see kind.py.
 
-While a node's split is chosen, the pseudo-outcomes of its rows stand in place of their first moment,
-so the search is that of a regression with two channels. It takes less time than a histogram of all
-channels would: a pass over the rows costs as much as one feature of many.
+While a node's split is chosen, the pseudo-outcomes of its rows stand in place of their first
+moment, so the search is that of a regression with two channels. It takes less time than histograms
+of all channels would: a pass over the rows costs about as much as one feature of many.
 """
 
 from typing import Annotated, Any, NamedTuple
