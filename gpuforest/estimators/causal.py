@@ -29,7 +29,6 @@ FOLDS = 5  # of models that users pass for what X lets expect
 RARE = (
     0.01  # a treatment of a lower (or higher) probability is hardly ever (or nearly always) given
 )
-HOW = "pass fit(X, y, treatment=...)"
 SHARED = (
     "categorical_features", "min_category_frequency", "n_jobs", "max_bins", "backend",
     "memory_limit",
@@ -110,6 +109,13 @@ class CausalForest(ensembles.BaseForest):
     _keeps_draws = True
     _rows_: effects.EffectRows
 
+    @property
+    def estimators_(self) -> list[Any]:  # type: ignore[override]
+        """A causal forest has no trees that predict: effects are ratios of means over all."""
+        raise AttributeError("the trees of a causal forest predict nothing alone: see forest_")
+
+    estimator_ = estimator = estimator_params = estimators_
+
     def _settings(self) -> settings.Settings:
         asked = super()._settings()
         return replace(asked, honest=self.honest, without_replacement=True, oob_score=True)
@@ -129,55 +135,40 @@ class CausalForest(ensembles.BaseForest):
         return super().fit(given.X, rows.values, given.sample_weight, groups=given.groups)
 
     def _expected(self, given: binned.FitInput, treatment: Any, instrument: Any) -> Any:
-        """The training rows, with what X lets expect of them."""
+        """The training rows, with what X lets expect of them; of no weight: with no residuals."""
         n = arrays.count_rows(given.X)
         if given.y is None or treatment is None:
-            raise ValueError(f"y and the treatment are needed: {HOW}")
+            raise ValueError("y and the treatment are needed: pass fit(X, y, treatment=...)")
+        weight = validation.check_weights(given.sample_weight, n)
+        counts = np.ones(n, bool) if weight is None else weight > 0
         y, w = numbers_of(given.y, n, "y"), numbers_of(treatment, n, "treatment")
         z = w if instrument is None else numbers_of(instrument, n, "instrument")
-        w, z = self._checked_arms(w, z, instrument is not None)
-        if np.array_equal(y, w):
+        if self.discrete_treatment:
+            w = as_arms(w, counts)
+        need_values(w, counts, "treatment", "two values are needed")
+        if instrument is None:
+            z = w
+        need_values(z, counts, "instrument", "it must move the treatment")
+        if np.array_equal(y[counts], w[counts]):
             raise ValueError("y equals the treatment: pass an outcome that may differ from it")
         if given.groups is not None:
-            warn_of_groups(w, given.groups, n)
-        weight = validation.check_weights(given.sample_weight, n)
-        seed = arguments.draw_seed(self.random_state)
-        given = given._replace(sample_weight=weight)
+            warn_of_groups(w, validation.check_groups(given.groups, n))
+        seed, given = arguments.draw_seed(self.random_state), given._replace(sample_weight=weight)
         y_hat = self._expect(self.model_y, given, y, seed, "y")
-        w_hat = self._expect(self.model_t, given, w, seed + 1, "treatment")
-        z_hat = w_hat
+        w_hat = z_hat = self._expect(self.model_t, given, w, seed + 1, "treatment")
         if instrument is not None:
             z_hat = self._expect(self.model_z, given, z, seed + 2, "instrument")
-        products = (w - w_hat) * (z - z_hat)
-        if np.isin(w, (0, 1)).all() and instrument is None:
+        if instrument is None and np.isin(w[counts], (0, 1)).all():
             spread = w_hat * (1 - w_hat)
-            warn_of_rare(w_hat)
+            warn_of_rare(w_hat[counts])
         else:
-            spread = self._expect(None, given, products, seed + 3, "spread")
-        if not np.any(products):
-            raise ValueError("X tells the treatment of every row, so no effect of it can be seen")
-        columns = y, w, z, y_hat, w_hat, z_hat, spread, np.zeros(n)
-        return effects.EffectRows(np.column_stack(columns))
-
-    def _checked_arms(
-        self, w: np.ndarray, z: np.ndarray, has_instrument: bool
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Treatment and instrument, 0 and 1 for two values if the treatment is discrete."""
-        values = np.unique(w)
-        if len(values) < 2:
-            raise ValueError(f"the treatment is {values[0]:g} in all rows: two values are needed")
-        if self.discrete_treatment and len(values) > 2:
-            raise ValueError(
-                f"discrete_treatment=True takes two values, and the treatment has {len(values)}: "
-                "pass rows of two of them, or discrete_treatment=False for an effect by unit"
-            )
-        if self.discrete_treatment:
-            w = (w == values[1]).astype(np.float64)
-        if not has_instrument:
-            return w, w
-        if len(np.unique(z)) < 2:
-            raise ValueError(f"the instrument is {z[0]:g} in all rows: it must move the treatment")
-        return w, z
+            spread = self._expect(None, given, (w - w_hat) * (z - z_hat), seed + 3, "spread")
+        pairs = ((y, y_hat, "y"), (w, w_hat, "treatment"), (z, z_hat, "instrument"))
+        expected = [np.where(counts, hat, actual) for actual, hat, _ in pairs]
+        for (actual, _, name), hat in zip(pairs, expected, strict=True):
+            if np.array_equal(actual, hat):
+                raise ValueError(f"X and its model tell the {name} of every row: nothing is left")
+        return effects.EffectRows(np.column_stack([y, w, z, *expected, spread, np.zeros(n)]))
 
     def _expect(
         self, model: Any, given: binned.FitInput, target: np.ndarray, seed: int, name: str
@@ -196,7 +187,7 @@ class CausalForest(ensembles.BaseForest):
                 **shared,
             )  # fmt: skip
             found = forest.fit(X, target, weight, groups=groups).oob_prediction_
-            return np.where(np.isnan(found), target.mean(), found)
+            return np.where(np.isnan(found), np.average(target, weights=weight), found)
         folds: Any = KFold(FOLDS, shuffle=True, random_state=seed % 2**32)
         folds = folds if groups is None else GroupKFold(FOLDS)
         fits = {} if weight is None else {"params": {"sample_weight": weight}}
@@ -311,6 +302,24 @@ def numbers_of(values: Any, n_rows: int, name: str) -> np.ndarray:
     return found
 
 
+def as_arms(treatment: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """A treatment of two values as 0 and 1, f64[N]; counts : bool[N], rows of some weight"""
+    values = np.unique(treatment[counts])
+    if len(values) > 2:
+        raise ValueError(
+            f"discrete_treatment=True takes two values, and the treatment has {len(values)}: pass "
+            "rows of two of them, or discrete_treatment=False for an effect by unit"
+        )
+    return (treatment == values[-1]) * 1.0
+
+
+def need_values(column: np.ndarray, counts: np.ndarray, name: str, why: str) -> None:
+    """Raise a ValueError if a column f64[N] has one value in all rows that count."""
+    values = np.unique(column[counts])
+    if len(values) < 2:
+        raise ValueError(f"the {name} is {values[0]:g} in all rows of some weight: {why}")
+
+
 def warn_of_rare(w_hat: np.ndarray) -> None:
     """Warn of rows that are hardly ever, or nearly always, treated."""
     if n := int(((w_hat < RARE) | (w_hat > 1 - RARE)).sum()):
@@ -322,13 +331,11 @@ def warn_of_rare(w_hat: np.ndarray) -> None:
         )
 
 
-def warn_of_groups(w: np.ndarray, groups: Any, n_rows: int) -> None:
-    """Warn if the treatment never varies within a group."""
-    number = validation.check_groups(groups, n_rows)
-    assert number is not None
-    least, most = np.full((2, int(number.max()) + 1), [[np.inf], [-np.inf]])
-    np.minimum.at(least, number, w)
-    np.maximum.at(most, number, w)
+def warn_of_groups(w: np.ndarray, groups: Any) -> None:
+    """Warn of groups i32[N] in which the treatment never varies."""
+    least, most = np.full((2, int(groups.max()) + 1), [[np.inf], [-np.inf]])
+    np.minimum.at(least, groups, w)
+    np.maximum.at(most, groups, w)
     if n := int((least == most).sum()):
         warnings.warn(
             f"{n} of {len(least)} groups have one value of the treatment alone: the effect is seen "

@@ -16,6 +16,7 @@ from gpuforest.common.parallel import blocks, parallel_map
 from gpuforest.compiler.intrinsics import LANES
 from gpuforest.core import nodes
 from gpuforest.core.forest import Forest
+from gpuforest.core.target import EffectCoding
 from gpuforest.explain import background_kernels, shap_kernels
 from gpuforest.growing.edges import bin_matrix
 
@@ -138,6 +139,11 @@ def refuse(forest: Forest) -> None:
         raise ValueError(
             "SHAP values are not defined for splits by combinations of features: train with "
             "feature_combinations=None, or use permutation importances"
+        )
+    if isinstance(forest.coding, EffectCoding):
+        raise ValueError(
+            "effects are ratios of means over all trees, to which no SHAP values of trees add up: "
+            "use permutation importances of effect, or feature_importances_"
         )
     if forest.combine == "median":
         raise ValueError(

@@ -142,9 +142,10 @@ def in_part(
     sampling: Sampling, seed: int, first: int, last: int, backend: Backend, part: tuple[int, int]
 ) -> Array:  # fmt: skip
     """1 where a row's (or its group's) hash for a tree lies in this part, i32[last - first, N]."""
-    xp, n = backend.xp, sampling.units.n_rows
+    xp, units = backend.xp, sampling.units
     keys = hashing.hash_at(hashing.tree_keys(np, seed, first, last), hashing.PARTS)
-    number = xp.arange(n, dtype=xp.uint64)[None, :]
+    counts = np.ones(units.n_rows) if units.weights is None else units.weights > 0
+    number = backend.asarray(np.cumsum(counts).astype(np.uint64))[None, :]
     place = hashing.hash_at(backend.asarray(keys)[:, None], number) >> 32
     inside = xp.astype((part[0] <= place) & (place < part[1]), xp.int32)
     if sampling.groups is None:
