@@ -85,9 +85,7 @@ class Fit:
     @property
     def judges_blocks(self) -> bool:
         """Whether a second forest, grown from earlier blocks of time, judges the rows."""
-        asked = self.settings
-        judged = asked.oob_score or asked.unbiased_importances or asked.n_estimators == "auto"
-        return self.sampling.blocks is not None and bool(judged)
+        return self.sampling.blocks is not None and self.settings.judges
 
     @property
     def n_trees(self) -> int:
