@@ -81,7 +81,7 @@ def test_a_number_holds_no_target_of_its_group(target, weights, n_groups):
         classes, y = np.unique(y, return_inverse=True)
         n_classes = len(classes)
     made = OrderedTarget(y, n_classes, weights, 3, groups)
-    values, statistic = made.statistic(codes, tuple(NAMES[:15]))
+    values, judged, statistic = made.statistic(codes, tuple(NAMES[:15]))
     expected, means = by_definition(made, codes, 16)
     assert np.array_equal(values, expected, equal_nan=True)
     assert statistic == (tuple(NAMES[:15]), means)
@@ -102,10 +102,10 @@ def test_rows_of_weight_zero_are_not_there(target, grouped):
         classes, y = np.unique(target, return_inverse=True)
         y, n_classes = np.where(counted, y, len(classes)), len(classes) + 1
     integers = WEIGHTS.astype(np.int32)
-    found, all_rows = OrderedTarget(y, n_classes, integers, 3, groups).statistic(TOWN, tuple(NAMES))
+    found, _, all_rows = OrderedTarget(y, n_classes, integers, 3, groups).statistic(TOWN, tuple(NAMES))
     groups = groups[counted] if grouped else None
     made = OrderedTarget(y[counted], n_classes - (target is not Z), integers[counted], 3, groups)
-    expected, statistic = made.statistic(TOWN[counted], tuple(NAMES))
+    expected, _, statistic = made.statistic(TOWN[counted], tuple(NAMES))
     assert np.array_equal(found[counted], expected)
     assert all_rows == statistic
     assert len(np.unique(found)) > 100
@@ -114,10 +114,10 @@ def test_rows_of_weight_zero_are_not_there(target, grouped):
 @pytest.mark.parametrize(("factor", "shift"), [(2.0**900, 0), (2.0**-900, 0), (1, 2**40)])
 def test_the_unit_of_the_target_does_not_matter(factor, shift):
     y, codes = np.round(Z * 64), TOWN.astype(np.int64)
-    plain, _ = OrderedTarget(y, 0, None, seed=3).statistic(codes, tuple(NAMES))
+    plain, *_ = OrderedTarget(y, 0, None, seed=3).statistic(codes, tuple(NAMES))
     assert len(np.unique(plain)) > 1000
     assert (np.abs(plain) <= 1).all()
-    other, _ = OrderedTarget(y * factor + shift, 0, None, seed=3).statistic(codes, tuple(NAMES))
+    other, *_ = OrderedTarget(y * factor + shift, 0, None, seed=3).statistic(codes, tuple(NAMES))
     if shift:
         assert np.corrcoef(plain, other)[0, 1] > 1 - 1e-9
     else:
