@@ -1,22 +1,27 @@
 """Ordered target statistics: a category is replaced by the mean target of its rows.
 
     a training row      (prior + the targets of the category's rows before it) / (their weights)
-    the same, judged    (prior + the targets of the category's other rows) / (their weights)
+    the same, judged    (prior + the targets of the category's other parts) / (their weights)
     any other row       (prior + the targets of all the category's training rows) / (their weights)
 
 The rows are ordered by their hashes. A row's own target has no part in its number, so trees cannot
-read it there. Trees judge a row out of their bags as a new one: its number is then made of all rows
-of the category but itself. All rows of a group, such as those of a patient, stand where the first
-of them does, and are left out together, so a number holds no target of the row's own group. The
-prior is one for all rows. Rows of weight zero are not numbered, and change nothing. Sums are of
-integers: no order of summation, partition or thread changes a number. Four rows of one category in
-their order, where the prior is 1 of weight 2:
+read it there. All rows of a group, such as those of a patient, stand where the first of them does,
+so a number holds no target of the row's own group. The prior is one for all rows. Rows of weight
+zero are not numbered, and change nothing. Sums are of integers: no order of summation, partition or
+thread changes a number.
 
-    group  weight  target  number                judged           the same without groups
-      p       1       0    1 / 2                 (1+1+0) / 4      1 / 2          (1+1+2+0) / 6
-      q       1       1    (1+0+2*1) / (2+1+2)   (1+0+2*1) / 5    (1+0) / 3      (1+0+2+0) / 6
-      p       2       1    1 / 2                 (1+1+0) / 4      (1+0+1) / 4    (1+0+1+0) / 5
-      q       1       0    (1+0+2*1) / (2+1+2)   (1+0+2*1) / 5    (1+0+1+2) / 6  (1+0+1+2) / 6
+Out of bag a row is judged as a new one, by the number of all rows of its category but its part. The
+n rows of a category are cut, in their order, into parts of sqrt(n / 2) rows: of one row below 8. A
+number without one row of many lies off that of the category by a little that tells the row's
+target. Numbers of later rows hold this target and lie as near, and small leaves tell them apart.
+
+Four rows of one category in their order, where the prior is 1 of weight 2:
+
+    group  weight  target  number                judged          without groups  judged
+      p       1       0    1 / 2                 (1+1+0) / 4     1 / 2           (1+1+2+0) / 6
+      q       1       1    (1+0+2*1) / (2+1+2)   (1+0+2*1) / 5   (1+0) / 3       (1+0+2+0) / 6
+      p       2       1    1 / 2                 (1+1+0) / 4     (1+0+1) / 4     (1+0+1+0) / 5
+      q       1       0    (1+0+2*1) / (2+1+2)   (1+0+2*1) / 5   (1+0+1+2) / 6   (1+0+1+2) / 6
 
 References
 ----------
@@ -180,20 +185,28 @@ class OrderedTarget:
             return values, None, TargetStatistic((), (float(mean),))
         category, place = codes[rows], place[rows]
         # where the rows of the category begin, and those of them that stand at the row's place
-        begin, here = first[category], np.arange(len(rows))
-        here[1:] *= (np.diff(category) != 0) | (np.diff(place) != 0)
-        here = np.maximum.accumulate(here)
+        begin, here = first[category], run_begins(category, place)
         before = weights[here] - weights[begin], sums[here] - sums[begin]
         values[rows] = mean_of(before[0] + prior[0], before[1] + prior[1])
         whole = of_category[0] + prior[0], of_category[1] + prior[1]
         statistic = TargetStatistic(categories, tuple(mean_of(*whole).tolist()))
         if not self.judges:
             return values, None, statistic
-        last = np.searchsorted(here, here, side="right")  # where the rows of the place end
-        own = weights[last] - weights[here], sums[last] - sums[here]
+        counts = np.append(0, np.cumsum(self.weight[rows] > 0))
+        size = np.maximum(np.sqrt(np.diff(counts[first]) // 2).astype(np.int64), 1)
+        part = run_begins(category, (counts[here] - counts[begin]) // size[category])
+        end = np.searchsorted(part, part, side="right")
+        own = weights[end] - weights[part], sums[end] - sums[part]
         judged = np.full(len(codes), np.nan, np.float32)
         judged[rows] = mean_of(whole[0][category] - own[0], whole[1][category] - own[1])
         return values, judged, statistic
+
+
+def run_begins(category: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """Where the run of equal pairs i64[n] begins that each of them lies in."""
+    at = np.arange(len(category))
+    at[1:] *= (np.diff(category) != 0) | (np.diff(number) != 0)
+    return np.maximum.accumulate(at)
 
 
 def prior_of(

@@ -1,5 +1,6 @@
 """Target statistics: by their definition, and the models that are made of them."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -42,7 +43,8 @@ def by_hash(n, seed):
 
 
 def by_definition(target, codes, n):
-    """The numbers of training rows, in fractions, row by row, and the means of n categories."""
+    """The numbers of training rows, in fractions, row by row, those that judge them, and the means
+    of n categories."""
     weights, (integers, scale) = target.weight, target.integers(codes, n)
     known = codes >= 0
     w, s, squares = (
@@ -63,10 +65,15 @@ def by_definition(target, codes, n):
     for row, at in place.items():
         of_group[groups[row]] = min(at, of_group.get(groups[row], at))
     where = np.array([of_group.get(group, len(codes)) for group in groups])
-    values = np.full(len(codes), np.nan, np.float32)
+    values, judged = np.full((2, len(codes)), np.nan, np.float32)
     for row in np.flatnonzero(known):
-        values[row] = mean((codes == codes[row]) & (where < where[row]))
-    return values, tuple(float(mean(codes == c)) for c in range(n))
+        same, before = codes == codes[row], where < where[row]
+        values[row] = mean(same & before)
+        size = max(1, math.isqrt(np.count_nonzero(same & (weights > 0)) // 2))
+        at = np.array([np.count_nonzero(same & (weights > 0) & (where < w)) for w in where])
+        judged[row] = mean(same & (at // size != at[row] // size))
+        assert groups[row] not in groups[same & (at // size != at[row] // size) & (weights > 0)]
+    return values, judged, tuple(float(mean(codes == c)) for c in range(n))
 
 
 @pytest.mark.parametrize("target", [Y, Z, SIX], ids=["classes", "numbers", "six"])
@@ -80,10 +87,11 @@ def test_a_number_holds_no_target_of_its_group(target, weights, n_groups):
     if target is not Z:
         classes, y = np.unique(y, return_inverse=True)
         n_classes = len(classes)
-    made = OrderedTarget(y, n_classes, weights, 3, groups)
+    made = OrderedTarget(y, n_classes, weights, 3, groups, judges=True)
     values, judged, statistic = made.statistic(codes, tuple(NAMES[:15]))
-    expected, means = by_definition(made, codes, 16)
+    expected, left_out, means = by_definition(made, codes, 16)
     assert np.array_equal(values, expected, equal_nan=True)
+    assert np.array_equal(judged, left_out, equal_nan=True)
     assert statistic == (tuple(NAMES[:15]), means)
     if n_groups is None:  # groups of one row each change nothing, whatever their labels
         made = OrderedTarget(y, n_classes, weights, 3, RNG.permutation(400))
@@ -102,11 +110,13 @@ def test_rows_of_weight_zero_are_not_there(target, grouped):
         classes, y = np.unique(target, return_inverse=True)
         y, n_classes = np.where(counted, y, len(classes)), len(classes) + 1
     integers = WEIGHTS.astype(np.int32)
-    found, _, all_rows = OrderedTarget(y, n_classes, integers, 3, groups).statistic(TOWN, tuple(NAMES))
-    groups = groups[counted] if grouped else None
-    made = OrderedTarget(y[counted], n_classes - (target is not Z), integers[counted], 3, groups)
-    expected, _, statistic = made.statistic(TOWN[counted], tuple(NAMES))
+    made = OrderedTarget(y, n_classes, integers, 3, groups, judges=True)
+    found, judged, all_rows = made.statistic(TOWN, tuple(NAMES))
+    groups, n_classes = groups[counted] if grouped else None, n_classes - (target is not Z)
+    made = OrderedTarget(y[counted], n_classes, integers[counted], 3, groups, judges=True)
+    expected, left_out, statistic = made.statistic(TOWN[counted], tuple(NAMES))
     assert np.array_equal(found[counted], expected)
+    assert np.array_equal(judged[counted], left_out)
     assert all_rows == statistic
     assert len(np.unique(found)) > 100
 
