@@ -25,7 +25,12 @@ from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.labels import OF_ROWS, Labels
 from gpuforest.data.target_statistics import Numbers, OrderedTarget, statistics_of
 from gpuforest.growing.edges import (
-    LOOK_ROWS, encode_blocks, encode_column, fit_edges, lowest, most_bins
+    LOOK_ROWS,
+    encode_blocks,
+    encode_column,
+    fit_edges,
+    lowest,
+    most_bins,
 )
 
 LABELS = "blocks take several outputs as numbers: make numbers of these labels"

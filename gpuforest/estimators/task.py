@@ -99,8 +99,8 @@ class Rows:
             return self
         of_rows = self.target, weights, seed, self.groups, judges
         make, X = partial(target_statistics.OrderedTarget.of, *of_rows), self.X
-        parts = target_statistics.replace_categories(X, self.categories, split, make)
-        return replace(self, **dict(zip(("categories", "statistics", "judged"), parts, strict=True)))
+        known, made, judged = target_statistics.replace_categories(X, self.categories, split, make)
+        return replace(self, categories=known, statistics=made, judged=judged)
 
     def edges(
         self, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend

@@ -107,8 +107,10 @@ def judged_leaves(trees: Forest, matrix: BinnedMatrix, backend: Backend) -> np.n
     """The nodes i64[N, T] that rows reach as they are judged out of bag."""
     if not matrix.judged:
         return np.asarray(backend.asnumpy(backend.apply(trees, matrix.codes)))
-    blocks = judged_blocks(matrix, backend)
-    return np.concatenate([backend.asnumpy(backend.apply(trees, codes)) for _, codes in blocks])
+    leaves = np.empty((matrix.n_rows, trees.n_trees), np.int64)
+    for at, codes in judged_blocks(matrix, backend):
+        leaves[at] = backend.asnumpy(backend.apply(trees, codes))
+    return leaves
 
 
 def loss_of(y: np.ndarray, weights: np.ndarray, of: criteria.Criterion | list[int]) -> Loss:

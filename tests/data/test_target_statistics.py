@@ -264,7 +264,8 @@ def test_rows_out_of_bag_are_judged_without_themselves(block, monkeypatch):
     data = gf.BinnedData.from_blocks([(X, Z)], **BY_TARGET)
     more = gf.RandomForestRegressor(5, warm_start=True, **BY_TARGET).fit(X, Z)
     more.set_params(n_estimators=20, oob_score=True, unbiased_importances=True).fit(X, Z)
-    for other in (clone(forest).set_params(backend="numpy").fit(X, Z), clone(forest).fit(data), more):
+    on_numpy = clone(forest).set_params(backend="numpy").fit(X, Z)
+    for other in (on_numpy, clone(forest).fit(data), more):
         assert other.oob_score_ == forest.oob_score_
         assert np.array_equal(other.oob_prediction_, forest.oob_prediction_)
         assert np.array_equal(
