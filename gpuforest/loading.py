@@ -15,6 +15,7 @@ from gpuforest.backends.registry import get_host_backend
 from gpuforest.common.dtypes import MAX_ROWS, MAX_TOTAL_WEIGHT
 from gpuforest.common.errors import ModelFormatError, damaged, need
 from gpuforest.core import criteria
+from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.data.survival import are_survival
@@ -201,6 +202,7 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
     n_kept = len({"row_codes", "row_targets"} & arrays.keys())
     keeps_rows = isinstance(estimator, QuantileForest | SurvivalForest)
     need(n_kept == 2 * keeps_rows, "training rows amiss")
+    need(keeps_rows or "row_judged" not in arrays, "row_judged amiss")
     if keeps_rows:
         need("draws" in header, "training rows without draws")
         codes, edges = arrays["row_codes"], forest.edges
@@ -213,7 +215,9 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         need(targets.shape[1] == n_targets, "row_targets that do not fit")
         fit = not is_survival or are_survival(targets, forest.coding.n_outputs)
         need(fit, "row_targets out of range")
-        estimator._rows_ = quantile_forest.TrainingRows(codes, targets, estimator._sampling_)
+        judged = _judged(arrays["row_judged"], edges, codes) if "row_judged" in arrays else None
+        of_rows = codes, targets, estimator._sampling_, judged
+        estimator._rows_ = quantile_forest.TrainingRows(*of_rows)
         if is_survival and not is_low:
             # more trees would take seconds; they are checked before the first curves
             part = paths.some_trees(forest, 0, max(1, min(forest.n_trees, CHECKED // len(codes))))
@@ -233,6 +237,15 @@ def _set_effects(estimator: CausalForest, header: Header, arrays: Arrays) -> Non
     rows = EffectRows(columns)
     need(all(r.any() for r in rows.residuals), "residuals that do not vary")
     estimator._rows_ = rows
+
+
+def _judged(columns: np.ndarray, edges: BinEdges, codes: np.ndarray) -> dict[int, np.ndarray]:
+    """The codes by which training rows are judged, see `BinnedMatrix`."""
+    features = [f for f, known in edges.statistics.items() if known.categories]
+    need(columns.dtype == codes.dtype, "row_judged of another type")
+    need(columns.shape == (len(features), len(codes)), "row_judged that do not fit")
+    need((columns <= edges.missing_code).all(), "row_judged out of range")
+    return dict(zip(features, columns, strict=True))
 
 
 def _sampling(

@@ -165,10 +165,24 @@ class BinnedMatrix:
     # what the backend keeps of each target whose trees grow from these codes
     targets: WeakKeyDictionary[Any, Any] = field(default_factory=WeakKeyDictionary)
     scratch: deque[Any] | None = None  # memory that subtrees grew in, to be used again
+    # the codes of features with target statistics by which rows are judged out of bag, u8 or u16
+    # [N] each: see data/target_statistics.py
+    judged: dict[int, Array] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
         return int(self.codes.shape[0])
+
+    def judged_column(self, f: int) -> Array:
+        """The codes of a feature by which rows are judged out of bag."""
+        return self.judged[f] if f in self.judged else self.codes[:, f]
+
+    def judged_codes(self, xp: Any, rows: Array) -> Array:
+        """A copy of the codes [n, F] by which rows i64[n] are judged out of bag."""
+        codes = xp.take(self.codes, rows, axis=0)
+        for f, column in self.judged.items():
+            codes[:, f] = xp.take(column, rows)
+        return codes
 
     @property
     def n_features(self) -> int:

@@ -24,6 +24,7 @@ from gpuforest.data import passes
 from gpuforest.data.blocks import Blocks
 from gpuforest.data.labels import OF_ROWS, Labels
 from gpuforest.data.passes import Reader
+from gpuforest.data.target_statistics import Numbers
 from gpuforest.growing.edges import DEVICE_VALUES
 from gpuforest.growing.targets import integer_weights
 
@@ -73,6 +74,8 @@ class BinnedData:
     by_class: bool | None = field(default=None, repr=False)
     groups: np.ndarray | None = field(default=None, repr=False)
     blocks: np.ndarray | None = field(default=None, repr=False)
+    # see `BinnedMatrix`
+    judged: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_blocks(
@@ -193,6 +196,7 @@ class BinnedData:
         """Some rows, in memory."""
         own = {name: getattr(self, name) for name in OF_ROWS[1:]}
         taken: dict[str, Any] = {k: None if v is None else v[rows] for k, v in own.items()}
+        taken["judged"] = {f: column[rows] for f, column in self.judged.items()}
         return replace(self, by_feature=np.take(self.by_feature, rows, axis=1), y=None, **taken)
 
     def code_blocks(self, backend: Backend) -> Iterator[tuple[int, int, Array]]:
@@ -279,11 +283,11 @@ def binned_blocks(
 
 def learned(
     reader: Reader, summary: passes.Summary, rows: passes.Rows, backend: Backend
-) -> tuple[BinnedData, passes.Ordered]:
+) -> tuple[BinnedData, Numbers]:
     """The data of all rows without their codes, after the first pass."""
     y, weights, groups = rows.target(), rows.checked_weights(), rows.labels("groups")
     integers = None if weights is None else integer_weights(weights)
-    edges, ordered = reader.edges(summary, y, integers, groups, backend)
+    edges, ordered, judged = reader.edges(summary, y, integers, groups, backend)
     names = getattr(reader, "feature_names_in_", None)  # of strings only
     data = BinnedData(
         by_feature=np.empty((edges.n_features, 0), edges.code_dtype),
@@ -295,6 +299,7 @@ def learned(
         by_class=reader.has_classes(y) if ordered else None,
         groups=groups,
         blocks=rows.labels("blocks"),
+        judged=judged,
         **{name: getattr(reader, name) for name in ("categorical_features", *PARAMETERS)},
     )
     return data, ordered
@@ -342,6 +347,7 @@ def _packed(data: BinnedData) -> dict[str, np.ndarray]:
         of_rows["label_codes"] = y.codes
     arrays = {"values": edges.values, "offsets": edges.offsets, "kinds": edges.kinds}
     arrays |= {name: values for name, values in of_rows.items() if values is not None}
+    arrays |= {f"judged_{f}": column for f, column in data.judged.items()}
     return arrays | {"facts": np.array(json.dumps(facts))}
 
 
@@ -361,4 +367,5 @@ def _unpacked(rest: Any) -> dict[str, Any]:
         classes = np.array(facts.pop("classes"), facts.pop("classes_dtype"))
         of_rows["y"] = Labels(rest["label_codes"], classes)
     dtype = np.dtype(facts.pop("dtype"))
-    return {"edges": edges, "dtype": dtype, **of_rows, **facts}
+    judged = {f: rest[f"judged_{f}"] for f, known in statistics.items() if known.categories}
+    return {"edges": edges, "dtype": dtype, "judged": judged, **of_rows, **facts}

@@ -23,12 +23,18 @@ from gpuforest.core.bins import SAMPLE_ROWS, BinEdges
 from gpuforest.data import arrays, blocks, survival, validation
 from gpuforest.data.categories import CategoryReader, Tally, factorize, find
 from gpuforest.data.labels import OF_ROWS, Labels
-from gpuforest.data.target_statistics import OrderedTarget, statistics_of
-from gpuforest.growing.edges import LOOK_ROWS, encode_blocks, fit_edges, lowest, most_bins
+from gpuforest.data.target_statistics import Numbers, OrderedTarget, statistics_of
+from gpuforest.growing.edges import (
+    LOOK_ROWS,
+    encode_blocks,
+    encode_column,
+    fit_edges,
+    lowest,
+    most_bins,
+)
 
 LABELS = "blocks take several outputs as numbers: make numbers of these labels"
 NO_LIMIT = 2**64 - 1  # of hashes
-Ordered = dict[int, np.ndarray]  # features with target statistics: the rows' numbers f32[N]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +54,7 @@ class Sample:
     def take(self, some: Any) -> Sample:
         return Sample(self.rows[some], self.values[some])
 
-    def with_columns(self, columns: Ordered) -> Sample:
+    def with_columns(self, columns: Numbers) -> Sample:
         """The same rows with other values, of all rows of the table, of some features."""
         values = self.values.copy()
         for f, column in columns.items():
@@ -138,7 +144,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         return Summary(n, look, Sample.of(table, rows, begin), counter.tallies, seed, limit)
 
     def read(
-        self, X: Any, edges: BinEdges, ordered: Ordered, begin: int, backend: Backend
+        self, X: Any, edges: BinEdges, ordered: Numbers, begin: int, backend: Backend
     ) -> Array:
         """A block as numbers [n, F], whose first row is the table's row `begin`."""
         known = CategoryReader(known=edges.known)
@@ -150,8 +156,9 @@ class Reader(BaseEstimator):  # type: ignore[misc]
     def edges(
         self, summary: Summary, y: Any, weights: np.ndarray | None, groups: np.ndarray | None,
         backend: Backend,
-    ) -> tuple[BinEdges, Ordered]:  # fmt: skip
-        """The edges that `fit_edges` chooses from the summary of all rows, and target statistics.
+    ) -> tuple[BinEdges, Numbers, Numbers]:  # fmt: skip
+        """The edges that `fit_edges` chooses from the summary of all rows, target statistics, and
+        the codes [N] of the latter's features by which rows are judged out of bag.
 
         weights, groups : i32[N] or None"""
         fewest, split = self.min_category_frequency, self.categorical_split
@@ -167,8 +174,8 @@ class Reader(BaseEstimator):  # type: ignore[misc]
 
         target = partial(self.ordered_target, y, weights, groups)
         found = [*statistics_of(categories, split, target, column)]
-        ordered = {f: numbers for f, numbers, _ in found}
-        statistics = {f: statistic for f, _, statistic in found}
+        ordered = {f: numbers for f, numbers, _, _ in found}
+        statistics = {f: statistic for f, *_, statistic in found}
         sample = summary.sample.of_lowest_hashes(self.seed).with_columns(ordered)
         look = summary.look.with_columns(ordered).values
         categories = {f: known for f, known in categories.items() if f not in statistics}
@@ -181,7 +188,9 @@ class Reader(BaseEstimator):  # type: ignore[misc]
             backend=backend,
             categories=categories,
         )
-        return replace(edges, statistics=statistics), ordered
+        numbers = {f: left_out for f, _, left_out, _ in found if left_out is not None}
+        judged = {f: encode_column(x, edges, f) for f, x in numbers.items()}
+        return replace(edges, statistics=statistics), ordered, judged
 
     def has_classes(self, y: Any) -> bool:
         """Whether the target holds classes."""
@@ -203,7 +212,7 @@ class Reader(BaseEstimator):  # type: ignore[misc]
         elif self.has_classes(y):
             classes, y = np.unique(y, return_inverse=True)
             n_classes = len(classes)
-        return OrderedTarget(y, n_classes, weights, self.seed, groups)
+        return OrderedTarget(y, n_classes, weights, self.seed, groups, judges=True)
 
 
 def summarised(source: blocks.Blocks, reader: Reader, rows: Rows, backend: Backend) -> Summary:
@@ -223,7 +232,7 @@ def summarised(source: blocks.Blocks, reader: Reader, rows: Rows, backend: Backe
 
 
 def write_codes(
-    source: blocks.Blocks, reader: Reader, edges: BinEdges, ordered: Ordered,
+    source: blocks.Blocks, reader: Reader, edges: BinEdges, ordered: Numbers,
     codes: np.ndarray, backend: Backend,
 ) -> None:  # fmt: skip
     """Write the codes [F, N] of all blocks."""

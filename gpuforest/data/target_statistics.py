@@ -1,19 +1,27 @@
 """Ordered target statistics: a category is replaced by the mean target of its rows.
 
     a training row      (prior + the targets of the category's rows before it) / (their weights)
+    the same, judged    (prior + the targets of the category's other parts) / (their weights)
     any other row       (prior + the targets of all the category's training rows) / (their weights)
 
 The rows are ordered by their hashes. A row's own target has no part in its number, so trees cannot
 read it there. All rows of a group, such as those of a patient, stand where the first of them does,
 so a number holds no target of the row's own group. The prior is one for all rows. Rows of weight
 zero are not numbered, and change nothing. Sums are of integers: no order of summation, partition or
-thread changes a number. Four rows of one category in their order, where the prior is 1 of weight 2:
+thread changes a number.
 
-    group  weight  target  number                   without groups
-      p       1       0    1 / 2                    1 / 2
-      q       1       1    (1+0+2*1) / (2+1+2)      (1+0) / (2+1)
-      p       2       1    1 / 2                    (1+0+1) / (2+1+1)
-      q       1       0    (1+0+2*1) / (2+1+2)      (1+0+1+2*1) / (2+1+1+2)
+Out of bag a row is judged as a new one, by the number of all rows of its category but its part. The
+n rows of a category are cut, in their order, into parts of sqrt(n / 2) rows: of one row below 8. A
+number without one row of many lies off that of the category by a little that tells the row's
+target. Numbers of later rows hold this target and lie as near, and small leaves tell them apart.
+
+Four rows of one category in their order, where the prior is 1 of weight 2:
+
+    group  weight  target  number                judged          without groups  judged
+      p       1       0    1 / 2                 (1+1+0) / 4     1 / 2           (1+1+2+0) / 6
+      q       1       1    (1+0+2*1) / (2+1+2)   (1+0+2*1) / 5   (1+0) / 3       (1+0+2+0) / 6
+      p       2       1    1 / 2                 (1+1+0) / 4     (1+0+1) / 4     (1+0+1+0) / 5
+      q       1       0    (1+0+2*1) / (2+1+2)   (1+0+2*1) / 5   (1+0+1+2) / 6   (1+0+1+2) / 6
 
 References
 ----------
@@ -49,6 +57,13 @@ LATER = (
     "categorical_split='subset', or no blocks"
 )
 
+OTHER = (
+    "the target statistics of X and y are not those of the forest: pass the data that it was "
+    "fitted to, or the same as BinnedData; if class weights or other weights differ in unit, fit "
+    "with unbiased_importances=True"
+)
+Numbers = dict[int, np.ndarray]  # features with target statistics: the numbers of rows f32[N]
+
 
 def may_have_statistics(categorical_split: str) -> bool:
     """Whether a feature may be split by target statistics."""
@@ -70,11 +85,12 @@ class OrderedTarget:
     weights: np.ndarray | None  # i32[N], or None: all are one
     seed: int  # of the order of the rows
     groups: np.ndarray | None = None  # i32[N], numbers of groups
+    judges: bool = False  # whether rows need numbers by which they are judged out of bag
 
     @classmethod
     def of(
         cls, checked: CheckedTarget, weights: np.ndarray | None, seed: int,
-        groups: np.ndarray | None,
+        groups: np.ndarray | None, judges: bool = False,
     ) -> OrderedTarget:  # fmt: skip
         """That of a checked target, which has one output."""
         several = checked.classes is not None and len(checked.classes) > 1
@@ -82,7 +98,7 @@ class OrderedTarget:
         if several or y.size > len(y):
             raise ValueError(ONE_OUTPUT)
         n_classes = 0 if checked.classes is None else len(checked.classes[0])
-        return cls(y.reshape(-1), n_classes, weights, seed, groups)
+        return cls(y.reshape(-1), n_classes, weights, seed, groups, judges)
 
     @cached_property
     def weight(self) -> np.ndarray:
@@ -142,8 +158,9 @@ class OrderedTarget:
 
     def statistic(
         self, codes: np.ndarray, categories: tuple[object, ...]
-    ) -> tuple[np.ndarray, TargetStatistic]:
-        """Numbers f32[N] of the training rows, and the statistic of the categories.
+    ) -> tuple[np.ndarray, np.ndarray | None, TargetStatistic]:
+        """Numbers f32[N] of the training rows, those by which they are judged (None: the same, or
+        nothing asks for them), and the statistic of the categories.
 
         codes : i64[N], positions in `categories`; len(categories): another value, -1: missing"""
         n = len(categories) + 1
@@ -165,16 +182,31 @@ class OrderedTarget:
         values = np.full(len(codes), np.nan, np.float32)
         if prior is None:
             values[rows] = mean = mean_of(weights[-1], sums[-1])
-            return values, TargetStatistic((), (float(mean),))
+            return values, None, TargetStatistic((), (float(mean),))
         category, place = codes[rows], place[rows]
         # where the rows of the category begin, and those of them that stand at the row's place
-        begin, here = first[category], np.arange(len(rows))
-        here[1:] *= (np.diff(category) != 0) | (np.diff(place) != 0)
-        here = np.maximum.accumulate(here)
+        begin, here = first[category], run_begins(category, place)
         before = weights[here] - weights[begin], sums[here] - sums[begin]
         values[rows] = mean_of(before[0] + prior[0], before[1] + prior[1])
-        of_all = mean_of(of_category[0] + prior[0], of_category[1] + prior[1])
-        return values, TargetStatistic(categories, tuple(of_all.tolist()))
+        whole = of_category[0] + prior[0], of_category[1] + prior[1]
+        statistic = TargetStatistic(categories, tuple(mean_of(*whole).tolist()))
+        if not self.judges:
+            return values, None, statistic
+        counts = np.append(0, np.cumsum(self.weight[rows] > 0))
+        size = np.maximum(np.sqrt(np.diff(counts[first]) // 2).astype(np.int64), 1)
+        part = run_begins(category, (counts[here] - counts[begin]) // size[category])
+        end = np.searchsorted(part, part, side="right")
+        own = weights[end] - weights[part], sums[end] - sums[part]
+        judged = np.full(len(codes), np.nan, np.float32)
+        judged[rows] = mean_of(whole[0][category] - own[0], whole[1][category] - own[1])
+        return values, judged, statistic
+
+
+def run_begins(category: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """Where the run of equal pairs i64[n] begins that each of them lies in."""
+    at = np.arange(len(category))
+    at[1:] *= (np.diff(category) != 0) | (np.diff(number) != 0)
+    return np.maximum.accumulate(at)
 
 
 def prior_of(
@@ -227,9 +259,8 @@ def codes_of(column: np.ndarray) -> np.ndarray:
 def statistics_of(
     categories: Categories, categorical_split: str, make_target: Callable[[], OrderedTarget],
     column: Callable[[int], np.ndarray],
-) -> Iterator[tuple[int, np.ndarray, TargetStatistic]]:  # fmt: skip
-    """Each feature that uses statistics, the numbers f32[N] of the training rows, and its
-    statistic.
+) -> Iterator[tuple[int, np.ndarray, np.ndarray | None, TargetStatistic]]:  # fmt: skip
+    """Each feature that uses statistics, and what `OrderedTarget.statistic` makes of it.
 
     column : the category codes of a feature's rows, NaN for missing ones"""
     chosen = [f for f, known in categories.items() if has_statistics(categorical_split, len(known))]
@@ -242,14 +273,30 @@ def statistics_of(
 def replace_categories(
     X: np.ndarray, categories: Categories, categorical_split: str,
     make_target: Callable[[], OrderedTarget],
-) -> tuple[Categories, Statistics]:  # fmt: skip
+) -> tuple[Categories, Statistics, Numbers]:  # fmt: skip
     """Write statistics over the codes of categorical features of X [N, F] that use statistics.
-    Returns the categories of the other features, and the statistics."""
-    statistics: Statistics = {}
+    Returns the categories of the other features, the statistics, and numbers that judge."""
+    statistics, judged = Statistics(), Numbers()
     found = statistics_of(categories, categorical_split, make_target, lambda f: X[:, f])
-    for f, numbers, statistic in found:
+    for f, numbers, left_out, statistic in found:
         X[:, f], statistics[f] = numbers, statistic
-    return {f: known for f, known in categories.items() if f not in statistics}, statistics
+        judged |= {} if left_out is None else {f: left_out}
+    others = {f: known for f, known in categories.items() if f not in statistics}
+    return others, statistics, judged
+
+
+def judged_again(X: np.ndarray, statistics: Statistics, target: OrderedTarget) -> Numbers:
+    """The numbers by which training rows X [N, F], with codes of categories, are judged; a
+    ValueError if they do not give these statistics."""
+    numbers = Numbers()
+    for f, known in statistics.items():
+        if known.categories:
+            _, left_out, found = target.statistic(codes_of(X[:, f]), known.categories)
+            same = len(found.values) == len(known.values)
+            if left_out is None or not (same and np.allclose(found.values, known.values, 1e-4)):
+                raise ValueError(OTHER)
+            numbers[f] = left_out
+    return numbers
 
 
 def with_numbers(X: np.ndarray, statistics: Statistics) -> np.ndarray:

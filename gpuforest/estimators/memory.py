@@ -40,6 +40,7 @@ KEYED = 288  # bytes of a row of leaf tables of classes: its key, order and numb
 # Bytes of a row: of AdaBoost besides integer weights, and after a tree has grown; of survival while
 # rows are ranked by time, and while a thread puts them in the order of the leaves of several trees
 WEIGHING, JUDGING, RANKED, BY_LEAF = 9, 24, 50, 50
+JUDGED = 6  # of a feature with target statistics: a number, and its code, see `BinnedMatrix`
 LEAST_BY_LEAF = 10 * memory.MIB
 FOREST_SIZE = "max_depth, n_estimators, max_samples or max_bins"  # what may be lowered
 
@@ -66,6 +67,7 @@ class Fit:
     rules: Rules
     coding: TargetCoding
     categories: bins.Categories | None = None  # as of `BinEdges`; they may be more than `max_bins`
+    n_judged: int = 0  # features whose numbers and codes judge rows out of bag
 
     @cached_property
     def table(self) -> memory.Table:
@@ -85,9 +87,7 @@ class Fit:
     @property
     def judges_blocks(self) -> bool:
         """Whether a second forest, grown from earlier blocks of time, judges the rows."""
-        asked = self.settings
-        judged = asked.oob_score or asked.unbiased_importances or asked.n_estimators == "auto"
-        return self.sampling.blocks is not None and bool(judged)
+        return self.sampling.blocks is not None and self.settings.judges
 
     @property
     def n_trees(self) -> int:
@@ -102,7 +102,8 @@ class Fit:
         labels = 28 if self.is_survival else 8 * coding.n_outputs
         weighed = sampling.weights is not None or reweighted or self.judges_blocks
         grouped = sampling.groups is not None or sampling.blocks is not None
-        return labels + coded + 12 * weighed + 4 * grouped + WEIGHING * reweighted
+        judged = JUDGED * self.n_judged
+        return labels + coded + 12 * weighed + 4 * grouped + WEIGHING * reweighted + judged
 
     @cached_property
     def most_leaves(self) -> float:
@@ -432,7 +433,8 @@ def fitted_to_memory(
     n_trees = max(settings.n_trees, settings.trial_trees)
     if limit is None and n_rows * (n_features + n_trees * coding.n_channels) <= SMALL:
         return backend
-    fit = Fit(settings, rows.X, sampling, rules, coding, rows.categories)
+    known = rows.categories, len(rows.judged)
+    fit = Fit(settings, rows.X, sampling, rules, coding, *known)
     n_bytes = arguments.byte_count(limit)
     if n_bytes is None:
         warn_of_little(backend, fit.estimate, FOREST_SIZE)

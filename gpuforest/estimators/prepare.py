@@ -78,7 +78,8 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
             judging = replace(sampling, blocks=blocks)
         weights = settings.bin_weights(sampling, given_weights)
         if rows.categories:
-            rows = rows.with_statistics(asked.categorical_split, weights, seed)
+            judges = bool(asked.judges or asked.by_error) or estimator._family == "quantiles"
+            rows = rows.with_statistics(asked.categorical_split, weights, seed, judges)
         coding, has_sets = encoded.coding, bool(rows.categories)
         rules = settings.rules_of(asked, rows.X.shape[1], sampling, coding, has_sets)
         if has_sets:
@@ -89,7 +90,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
         backend = memory.fitted_to_memory(asked, rows, judging, rules, coding, backend)
     with progress.stage("binning"):
         edges = edges or rows.edges(asked.max_bins, weights, seed, backend)
-        matrix = bin_matrix(rows.X, edges, backend)
+        matrix = bin_matrix(rows.X, edges, backend, rows.judged)
         target = replace(targets.placed(coding, encoded.y, backend), times=encoded.times)
         training = Training(matrix, target, sampling, rules, seed)
         training = kinds.kind_in(training).fitted(backend, training)

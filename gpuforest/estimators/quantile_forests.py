@@ -46,7 +46,8 @@ class QuantileForest(ensembles.ForestRegressor):
         if plan is not None:
             training, y = plan.training, np.array(task.host_target(plan.checked), dtype=np.float64)
             codes = plan.backend.asnumpy(training.matrix.codes)[:, : training.n_features]
-            self._rows_ = TrainingRows(codes, y, training.sampling)
+            judged = {f: arrays.to_host(column) for f, column in training.matrix.judged.items()}
+            self._rows_ = TrainingRows(codes, y, training.sampling, judged)
 
     def predict(
         self, X: Any, quantiles: Any = None, *, interpolation: str = "linear",
@@ -86,7 +87,7 @@ class QuantileForest(ensembles.ForestRegressor):
         by_tree, by_leaf = not aggregate_leaves_first, weighted_quantile and weighted_leaves
 
         def stage(forest: Forest, table: Any, backend: base.Backend) -> np.ndarray:
-            targets = self._distribution(table, oob_score, indices, duplicates, backend)
+            table, targets = self._judged(table, oob_score, indices, duplicates, backend)
             return targets.quantiles(table, q, interpolation, backend, by_tree, by_leaf)
 
         values = self._walk(X, stage)
@@ -117,7 +118,7 @@ class QuantileForest(ensembles.ForestRegressor):
             values = task.host_target(checked).astype(np.float64)
             if values.shape[1] != self.n_outputs_:
                 raise ValueError(f"y has {values.shape[1]} outputs, expected {self.n_outputs_}")
-            targets = self._distribution(table, oob_score, indices, duplicates, backend)
+            table, targets = self._judged(table, oob_score, indices, duplicates, backend)
             return targets.ranks(table, values, kind, backend, not aggregate_leaves_first)
 
         ranks: np.ndarray = arrays.to_host(self._walk(X, stage))
@@ -143,7 +144,7 @@ class QuantileForest(ensembles.ForestRegressor):
 
         def work(backend: base.Backend) -> list[Any]:
             table = check_table(self, X, backend)
-            targets = self._distribution(table, oob_score, indices, duplicates, backend)
+            table, targets = self._judged(table, oob_score, indices, duplicates, backend)
             return targets.proximity_counts(table, backend)
 
         pairs = []
@@ -158,9 +159,10 @@ class QuantileForest(ensembles.ForestRegressor):
         sampling, host = self._rows_.sampling, numpy.NumpyBackend()
         return np.flatnonzero(~was_drawn(sampling, estimator.seed_, 0, 1, host)[0])
 
-    def _distribution(
+    def _judged(
         self, table: Any, oob_score: bool, indices: Any, duplicates: Any, backend: base.Backend
-    ) -> Distribution:
+    ) -> tuple[Any, Distribution]:
+        """The table as trees walk it, and the targets of the training rows in the leaves."""
         forest, rows, skipped = self.forest_, self._rows_, None
         if oob_score:
             if not rows.sampling.n_draws and not hasattr(self, "_judges_"):
@@ -169,10 +171,22 @@ class QuantileForest(ensembles.ForestRegressor):
             if sampling.blocks is not None:
                 rows = replace(rows, sampling=sampling)
             skipped = self._drawn(table, indices, duplicates, (forest, rows), backend)
+            table = self._left_out(table, indices)
             if sampling.blocks is None and skipped.all(axis=1).any():
                 out_of_bag.warn_of_rows_in_all_bags(stacklevel=5)
         members = rows.members(forest, self.max_samples_leaf, backend)
-        return Distribution(forest, rows, members, skipped)
+        return table, Distribution(forest, rows, members, skipped)
+
+    def _left_out(self, table: Any, indices: Any) -> Any:
+        """The table, where target statistics of training rows leave out the rows themselves."""
+        edges, rows = self.forest_.edges, self._rows_
+        if any(known.categories for known in edges.statistics.values()) and not rows.judged:
+            raise ValueError(
+                "this file does not hold how training rows with target statistics are judged out "
+                "of bag: fit the forest again, the same random_state gives the same trees"
+            )
+        at = np.arange(len(rows.y)) if indices is None else np.asarray(indices).astype(np.int64)
+        return rows.judging(table, at, edges) if rows.judged else table
 
     def _drawn(
         self, table: Any, indices: Any, duplicates: Any, judges: tuple[Forest, TrainingRows],
@@ -190,8 +204,11 @@ class QuantileForest(ensembles.ForestRegressor):
         elif table.shape[0] != N:
             why = "If `indices` are None, OOB samples must be same length as training samples."
             raise ValueError(why)
-        elif not np.array_equal(host_codes(table, forest, backend), rows.codes):
-            warnings.warn("OOB samples are not identical to training samples.", stacklevel=6)
+        else:
+            same = host_codes(table, forest, backend) == rows.codes
+            same[:, [*forest.edges.statistics]] = True  # a table has the numbers of new rows
+            if not same.all():
+                warnings.warn("OOB samples are not identical to training samples.", stacklevel=6)
         bags = in_bag(forest, rows.sampling)
         for numbers in () if duplicates is None else duplicates:
             same = _rows_of(numbers, "duplicates", 0, N)

@@ -15,7 +15,7 @@ from gpuforest.backends.registry import run_on_backend
 from gpuforest.common import arguments, hashing, progress
 from gpuforest.core import bins, criteria, rules, target
 from gpuforest.core.forest import Forest
-from gpuforest.data import arrays, validation
+from gpuforest.data import arrays, target_statistics, validation
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.estimators import bases, ensembles, fit_scope, out_of_bag, params, prepare
 from gpuforest.estimators.task import On
@@ -155,10 +155,12 @@ def _with_bags(
     check_is_fitted(forest)
     judges, edges = out_of_bag.evaluation_forest(forest), forest.forest_.edges
     sampling = judges[1]
+    categories = {f: statistic.categories for f, statistic in edges.statistics.items()}
 
     def on(backend: Backend) -> np.ndarray:
         binned = isinstance(X, BinnedData)
-        table = X if binned else validation.check_table(forest, X, backend)
+        known = edges.categories | categories
+        table = X if binned else validation.check_table(forest, X, backend, known)
         out_of_bag.check_rows(sampling, table.shape[0])
         if binned and not fit_scope.same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
@@ -170,7 +172,14 @@ def _with_bags(
             raise ValueError(
                 f"y has other {what} than in training: pass what the forest was fitted to"
             )
-        return work(judges, bin_matrix(table, edges, backend), (checked, encoded.y), backend)
+        judged = None
+        if categories and not binned:
+            of_rows = sampling.weights, forest.seed_, sampling.groups
+            made = target_statistics.OrderedTarget.of(checked, *of_rows, judges=True)
+            judged = target_statistics.judged_again(table, edges.statistics, made)
+            table = target_statistics.with_numbers(table, edges.statistics)
+        matrix = bin_matrix(table, edges, backend, judged)
+        return work(judges, matrix, (checked, encoded.y), backend)
 
     importances = run_on_backend(on, **forest._chosen(X))
     known = importances[:, ~np.isnan(importances[0])]
@@ -296,8 +305,16 @@ class BorutaSelector(SelectorMixin, bases.MetaEstimatorMixin, bases.BaseEstimato
     ) -> tuple[np.ndarray, float]:
         """The importances f64[F] of the features left (else NaN), and the largest of a shadow."""
         key, features = measures.round_key(seed, number), np.flatnonzero(left)
-        codes, edges, sources = measures.with_shadows(data.by_feature, data.edges, features, key)
-        data = replace(data, by_feature=codes, edges=edges, feature_names=None)
+        given = data.edges, features, key
+        codes, edges, sources = measures.with_shadows(data.by_feature, *given)
+        judged = {}
+        if data.judged:  # shadows of these codes are in the same orders
+            of_judges = data.by_feature.copy()
+            for f, column in data.judged.items():
+                of_judges[f] = column
+            rows = measures.with_shadows(of_judges, *given)[0]
+            judged = {i: rows[i] for i, f in enumerate(sources.tolist()) if f in data.judged}
+        data = replace(data, by_feature=codes, edges=edges, judged=judged, feature_names=None)
         grown = clone(forest).set_params(random_state=int(hashing.hash_at(key, 0)[0] % 2**32))
         if getattr(forest, "monotonic_cst", None) is not None:
             grown.set_params(monotonic_cst=np.asarray(forest.monotonic_cst)[sources])
@@ -323,7 +340,7 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
     """X as the forest would bin it, and its names; X and y are checked as in the forest's fit."""
     if isinstance(X, BinnedData):
         return X
-    forest = clone(forest)
+    forest = clone(forest).set_params(oob_score=forest.bootstrap)  # rows out of bag may be judged
     forest._validate_params()
 
     def work(backend: Backend) -> BinnedData:
@@ -333,7 +350,8 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
         how = {name: getattr(forest, name) for name in BINNING}
         return BinnedData(
             by_feature=np.ascontiguousarray(codes.T), edges=matrix.edges, y=None,
-            sample_weight=None, feature_names=names, seed=seed, dtype=np.dtype(np.float32), **how,
+            sample_weight=None, feature_names=names, seed=seed, dtype=np.dtype(np.float32),
+            judged={f: arrays.to_host(column) for f, column in matrix.judged.items()}, **how,
         )  # fmt: skip
 
     return run_on_backend(work, **forest._chosen(X))

@@ -136,6 +136,11 @@ class Settings:
         return criteria.CRITERIA[self.criterion].medians
 
     @property
+    def judges(self) -> bool:
+        """Whether grown trees judge the rows out of their bags."""
+        return bool(self.oob_score or self.unbiased_importances) or self.n_estimators == "auto"
+
+    @property
     def prunes(self) -> bool:
         """Whether trees are cut back after growing."""
         return self.max_leaf_nodes is not None or self.ccp_alpha > 0

@@ -3,7 +3,7 @@ of bag."""
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import compress
 from typing import Any, Self
@@ -36,6 +36,7 @@ class Rows:
     weight : f64[N], or None: all are one
     groups, blocks : i32[N], the numbers of the rows' groups and of their blocks of time, or None
     statistics : of the features whose values have become target statistics
+    judged : the numbers f32[N] of these features by which rows are judged out of bag
     target : before it was encoded; None: not checked yet
     offset : f64[N, K], raw predictions before the first round of boosting, or None
     """
@@ -49,6 +50,7 @@ class Rows:
     statistics: bins.Statistics
     target: Any = None
     offset: np.ndarray | None = None
+    judged: target_statistics.Numbers = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -88,14 +90,17 @@ class Rows:
         X = self.X.take(rows) if is_binned else take_rows(self.X, rows, backend)
         return replace(self, X=X, **taken)
 
-    def with_statistics(self, split: str, weights: np.ndarray | None, seed: int) -> Self:
-        """The rows with target statistics in place of categories where `split` says so."""
+    def with_statistics(
+        self, split: str, weights: np.ndarray | None, seed: int, judges: bool = False
+    ) -> Self:
+        """The rows with target statistics in place of categories where `split` says so; `judges`:
+        with the numbers that judge rows."""
         if not self.categories:
             return self
-        make = partial(target_statistics.OrderedTarget.of, self.target, weights, seed, self.groups)
-        X, known = self.X, self.categories
-        categories, statistics = target_statistics.replace_categories(X, known, split, make)
-        return replace(self, categories=categories, statistics=statistics)
+        of_rows = self.target, weights, seed, self.groups, judges
+        make, X = partial(target_statistics.OrderedTarget.of, *of_rows), self.X
+        known, made, judged = target_statistics.replace_categories(X, self.categories, split, make)
+        return replace(self, categories=known, statistics=made, judged=judged)
 
     def edges(
         self, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend

@@ -17,6 +17,7 @@ from gpuforest.core.forest import Forest, tree_groups
 from gpuforest.core.nodes import FEATURE_SHIFT, is_leaf
 from gpuforest.core.rules import Sampling
 from gpuforest.data.arrays import to_host
+from gpuforest.explain.oob import judged_leaves
 from gpuforest.explain.paths import some_trees, split_nodes
 from gpuforest.growing import bags, memory
 
@@ -123,7 +124,7 @@ def unbiased_importances(
         for first in range(begin, end, step):
             last = min(first + step, end)
             out = ~to_host(bags.was_drawn(sampling, forest.seed, first, last, backend)) & counted
-            leaves = to_host(backend.apply(some_trees(forest, first, last), matrix.codes))
+            leaves = judged_leaves(some_trees(forest, first, last), matrix, backend)
             sums = _leaf_sums(forest, first, last, leaves, out, y)
             gains = gains_by_features(forest, first, last, oob_gains(forest, first, last, sums))
             n_out = out.sum(axis=1)
@@ -197,15 +198,15 @@ def permutation_decreases(
     def of_tree(t: int, rows: np.ndarray) -> list[float]:
         mixed = rows[random_order(forest.seed, t, len(rows))]
         at, mixed = backend.asarray(rows), backend.asarray(mixed)
-        codes, used = xp.take(matrix.codes, at, axis=0), set(split_features(forest, t))
+        codes, used = matrix.judged_codes(xp, at), set(split_features(forest, t))
 
         def score_with(features: set[int]) -> float:
             for feature in features:
-                codes[:, feature] = xp.take(matrix.codes[:, feature], mixed)
+                codes[:, feature] = xp.take(matrix.judged_column(feature), mixed)
             values = xp.zeros((len(rows), K), dtype=xp.float64)
             values = backend.accumulate(forest, codes, range(t, t + 1), None, values)
             for feature in features:
-                codes[:, feature] = xp.take(matrix.codes[:, feature], at)
+                codes[:, feature] = xp.take(matrix.judged_column(feature), at)
             return score(rows, backend.asnumpy(values))
 
         before, parts = score_with(set()), [used.intersection(group) for group in groups]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.rows import draw_rows
 from gpuforest.common import elementary
 from gpuforest.core import criteria, rules
+from gpuforest.core.bins import BinnedMatrix
 from gpuforest.core.forest import Forest
 from gpuforest.core.training import Training
 from gpuforest.growing.bags import was_drawn
+from gpuforest.growing.edges import block_rows
 
 Error = Callable[[np.ndarray], float]  # of out-of-bag predictions f64[n, n_values]
 Loss = Callable[[np.ndarray, np.ndarray], float]  # of `OutOfBag.on_host`
@@ -34,13 +37,14 @@ class OutOfBag:
         self, training: Training, backend: Backend, rows: np.ndarray | None = None,
         n_values: int | None = None,
     ) -> None:  # fmt: skip
-        codes = training.matrix.codes
         n_values = training.target.coding.n_values if n_values is None else n_values
         xp, self.n_trees = backend.xp, 0  # the trees that were added
         self._sampling, self._backend = training.sampling, backend
         self._rows = None if rows is None else backend.asarray(rows)
-        self._codes = codes if rows is None else xp.take(codes, self._rows, axis=0)
-        n = self._codes.shape[0]
+        self._matrix = matrix = training.matrix
+        if self._rows is not None:
+            self._matrix = replace(matrix, codes=matrix.judged_codes(xp, self._rows), judged={})
+        n = self._matrix.n_rows
         self.sums = xp.zeros((n, n_values), dtype=xp.float64)
         self.counts = xp.zeros(n, dtype=xp.int64)  # of trees that did not draw a row
 
@@ -57,7 +61,12 @@ class OutOfBag:
             self.counts += xp.sum(xp.astype(~in_bag, xp.int64), axis=0)
             for forest, trees in _parts(forests, first - begin, end - begin):
                 skip, in_bag = in_bag[: len(trees), ...], in_bag[len(trees) :, ...]
-                self.sums = backend.accumulate(forest, self._codes, trees, skip, self.sums)
+                if not self._matrix.judged:
+                    codes = self._matrix.codes
+                    self.sums = backend.accumulate(forest, codes, trees, skip, self.sums)
+                for at, codes in judged_blocks(self._matrix, backend):
+                    out, sums = xp.asarray(skip[:, at], copy=True), self.sums[at, :]
+                    self.sums[at, :] = backend.accumulate(forest, codes, trees, out, sums)
             self.n_trees = end
 
     def follow(
@@ -82,6 +91,26 @@ class OutOfBag:
         """Predictions f64[n, n_values] on the host; NaN for rows that every tree drew."""
         sums, counts = self.on_host(rows)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def judged_blocks(matrix: BinnedMatrix, backend: Backend) -> Iterator[tuple[slice, Array]]:
+    """Blocks of rows, and copies of their codes as they are judged out of bag. There is no block if
+    no feature has other codes than those of the training."""
+    size = block_rows(matrix.n_features, backend)
+    for begin in range(0, matrix.n_rows if matrix.judged else 0, size):
+        at = np.arange(begin, min(begin + size, matrix.n_rows))
+        codes = matrix.judged_codes(backend.xp, backend.asarray(at))
+        yield slice(begin, begin + len(at)), codes
+
+
+def judged_leaves(trees: Forest, matrix: BinnedMatrix, backend: Backend) -> np.ndarray:
+    """The nodes i64[N, T] that rows reach as they are judged out of bag."""
+    if not matrix.judged:
+        return np.asarray(backend.asnumpy(backend.apply(trees, matrix.codes)))
+    leaves = np.empty((matrix.n_rows, trees.n_trees), np.int64)
+    for at, codes in judged_blocks(matrix, backend):
+        leaves[at] = backend.asnumpy(backend.apply(trees, codes))
+    return leaves
 
 
 def loss_of(y: np.ndarray, weights: np.ndarray, of: criteria.Criterion | list[int]) -> Loss:

@@ -18,6 +18,7 @@ from gpuforest.backends import numpy, registry
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common import hashing
 from gpuforest.common.parallel import blocks, parallel_map
+from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.explain import quantile_kernels as kernels
@@ -41,6 +42,7 @@ class TrainingRows:
     codes: np.ndarray  # u8 or u16 [N, F], on the host
     y: np.ndarray  # f64[N, K]
     sampling: Sampling  # how bags were drawn
+    judged: dict[int, np.ndarray] | None = None  # see `BinnedMatrix`; older files have none
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -62,7 +64,18 @@ class TrainingRows:
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone."""
-        return {"codes": self.codes, "y": self.y, "sampling": self.sampling}
+        return {name: getattr(self, name) for name in ("codes", "y", "sampling", "judged")}
+
+    def judging(self, X: np.ndarray, rows: np.ndarray, edges: BinEdges) -> np.ndarray:
+        """A table [n, F] with numbers by which these training rows i64[n] are judged out of bag;
+        -1: no training row."""
+        X, known = X.copy(), rows >= 0
+        for f, column in (self.judged or {}).items():
+            ends = edges.rounded[edges.offsets[f] : edges.offsets[f + 1]]  # each in the bin it ends
+            code, table = column[rows[known]], np.append(ends, np.inf)
+            missing = code == edges.missing_code
+            X[known, f] = np.where(missing, np.nan, table[np.where(missing, 0, code)])
+        return X
 
 
 def leaf_members(

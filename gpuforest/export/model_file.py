@@ -71,6 +71,7 @@ ARRAYS: Layout = {
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
     "draw_groups": (("I32",), "N", lambda numbers: (numbers >= 0).all()),  # whole groups are drawn
     "row_codes": (("U8", "U16"), "N.", None),  # of quantile and survival forests
+    "row_judged": (("U8", "U16"), ".N", None),  # a row for each feature with target statistics
     "row_targets": (("F64",), "N.", lambda targets: np.isfinite(targets).all()),  # of effects, too
     # see `conformal.Calibration`
     "scores": (("F64",), "K.", lambda a: a.size and (a >= 0).all() and (np.sort(a) == a).all()),
@@ -187,6 +188,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
             arrays["row_targets"] = rows.values
         else:
             arrays |= {"row_codes": np.ascontiguousarray(rows.codes), "row_targets": rows.y}
+            arrays["row_judged"] = np.stack([*rows.judged.values()]) if rows.judged else None
     if (calibration := facts.get("_calibration_")) is not None:
         arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
     present = {name: array for name, array in arrays.items() if array is not None}

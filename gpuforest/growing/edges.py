@@ -63,8 +63,18 @@ def block_rows(n_features: int, backend: Backend) -> int:
     return min(most, BLOCK_ROWS) if backend.on_host else most
 
 
-def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
-    """Encode X [N, F] on the backend, by blocks of rows into one array of codes."""
+def encode_column(x: np.ndarray, edges: BinEdges, f: int) -> np.ndarray:
+    """The codes u8 or u16 [N] of a numeric feature's values f32[N], as backends encode them."""
+    codes = np.searchsorted(edges.values[edges.offsets[f] : edges.offsets[f + 1]], x)
+    return np.where(np.isnan(x), edges.missing_code, codes).astype(edges.code_dtype)
+
+
+def bin_matrix(
+    X: Array, edges: BinEdges, backend: Backend, judged: dict[int, np.ndarray] | None = None
+) -> BinnedMatrix:
+    """Encode X [N, F] on the backend, by blocks of rows into one array of codes.
+
+    judged : numbers f32[N] of some features by which rows are judged out of bag"""
     codes = None
     host_rows = block_rows(edges.n_features, backend)
     for begin, end, block in encode_blocks(X, edges, backend, host_rows):
@@ -74,7 +84,10 @@ def bin_matrix(X: Array, edges: BinEdges, backend: Backend) -> BinnedMatrix:
         if codes is None:
             codes = new_codes(X.shape[0], block.shape[1], block.dtype, backend)
         codes[begin:end, :] = block
-    return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges)
+    columns = {f: encode_column(x, edges, f) for f, x in (judged or {}).items()}
+    columns |= getattr(X, "judged", {})
+    columns = {f: backend.asarray(column) for f, column in columns.items()}
+    return BinnedMatrix(codes, backend.asarray(edges.n_bins), edges, judged=columns)
 
 
 def fit_edges(

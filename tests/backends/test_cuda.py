@@ -1,6 +1,7 @@
 """The CUDA backend grows the reference's forests: emulated, its host code and its kernels' own
 text run on the CPU, whatever order threads and blocks take; and on a GPU where there is one."""
 
+from dataclasses import replace
 from itertools import count, cycle
 
 import numpy as np
@@ -20,6 +21,7 @@ from gpuforest.backends import numba, numpy
 from gpuforest.backends.cuda import forest as cuda_backend
 from gpuforest.backends.cuda.launch import slot_bytes
 from gpuforest.common.errors import BackendError
+from gpuforest.explain.oob import judged_leaves
 
 seeds = st.integers(0, 2**31)
 SMALL = 20 << 10  # shared memory in which little fits
@@ -142,6 +144,21 @@ def test_out_of_bag_copies_nothing_to_the_host(cuda, monkeypatch):
         patches.setattr(type(backend), "asnumpy", lambda *_: pytest.fail("a copy"))
         oob = out_of_bag(forest, matrix, task.sampling, backend)
     assert backend.asnumpy(oob.counts).max() == 3
+
+
+def test_rows_are_judged_by_other_codes_than_trees_grew_from(cuda, monkeypatch):
+    monkeypatch.setattr("gpuforest.explain.oob.block_rows", lambda *_: 17)
+    rng, host, backend = np.random.default_rng(0), numpy.NumpyBackend(), cuda.backend()
+    task = Task(rng.normal(size=(50, 3)), rng.integers(0, 2, 50), n_draws=50, n_trees=3)
+    forest, means, column = task.grow(host), [], rng.integers(0, 9, 50).astype(np.uint8)
+    for on in (host, host, backend):
+        matrix = task.prepared(on)[0]
+        matrix = replace(matrix, judged={1: on.asarray(column)} if means else {})
+        oob = out_of_bag(forest, matrix, task.sampling, on)
+        means.append((oob.means(), judged_leaves(forest, matrix, on)))
+    for plain, expected, found in zip(*means, strict=True):
+        assert np.array_equal(expected, found, equal_nan=True)
+        assert not np.array_equal(plain, expected, equal_nan=True)
 
 
 @pytest.mark.emulated(every=8)

@@ -37,7 +37,7 @@ def test_the_order_of_blocks_does_not_matter(cuts, order, weighted):
         order.shuffle(parts)
         found = sum(parts[1:], parts[0])
         integers = None if weight is None else weight.astype(np.int32)
-        edges, _ = reader.edges(found, None, integers, None, NUMPY)
+        edges, *_ = reader.edges(found, None, integers, None, NUMPY)
     finally:
         passes.SAMPLE_ROWS = before
     assert found.n_rows == N

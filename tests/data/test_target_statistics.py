@@ -1,5 +1,9 @@
 """Target statistics: by their definition, and the models that are made of them."""
 
+import math
+import pickle
+import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,11 +12,16 @@ import pytest
 from engine import same_forest
 from saved import save_tampered
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import gpuforest as gf
+from gpuforest.backends.numpy import HOST
 from gpuforest.common import hashing
+from gpuforest.core.nodes import leaf_rows
+from gpuforest.core.target import CheckedTarget
 from gpuforest.data import target_statistics
 from gpuforest.data.target_statistics import OrderedTarget, class_scores, prior_of
+from gpuforest.growing.edges import bin_matrix
 
 RNG = np.random.default_rng(7)
 N = 1500
@@ -42,7 +51,8 @@ def by_hash(n, seed):
 
 
 def by_definition(target, codes, n):
-    """The numbers of training rows, in fractions, row by row, and the means of n categories."""
+    """The numbers of training rows, in fractions, row by row, those that judge them, and the means
+    of n categories."""
     weights, (integers, scale) = target.weight, target.integers(codes, n)
     known = codes >= 0
     w, s, squares = (
@@ -63,10 +73,18 @@ def by_definition(target, codes, n):
     for row, at in place.items():
         of_group[groups[row]] = min(at, of_group.get(groups[row], at))
     where = np.array([of_group.get(group, len(codes)) for group in groups])
-    values = np.full(len(codes), np.nan, np.float32)
+    values, judged = np.full((2, len(codes)), np.nan, np.float32)
     for row in np.flatnonzero(known):
         values[row] = mean((codes == codes[row]) & (where < where[row]))
-    return values, tuple(float(mean(codes == c)) for c in range(n))
+    for c in range(n):
+        same = codes == c
+        places = np.sort(where[same & (weights > 0)])
+        part = np.searchsorted(places, where) // max(1, math.isqrt(len(places) // 2))
+        for row in np.flatnonzero(same):
+            others = same & (part != part[row])
+            judged[row] = mean(others)
+            assert groups[row] not in groups[others & (weights > 0)]
+    return values, judged, tuple(float(mean(codes == c)) for c in range(n))
 
 
 @pytest.mark.parametrize("target", [Y, Z, SIX], ids=["classes", "numbers", "six"])
@@ -80,10 +98,11 @@ def test_a_number_holds_no_target_of_its_group(target, weights, n_groups):
     if target is not Z:
         classes, y = np.unique(y, return_inverse=True)
         n_classes = len(classes)
-    made = OrderedTarget(y, n_classes, weights, 3, groups)
-    values, statistic = made.statistic(codes, tuple(NAMES[:15]))
-    expected, means = by_definition(made, codes, 16)
+    made = OrderedTarget(y, n_classes, weights, 3, groups, judges=True)
+    values, judged, statistic = made.statistic(codes, tuple(NAMES[:15]))
+    expected, left_out, means = by_definition(made, codes, 16)
     assert np.array_equal(values, expected, equal_nan=True)
+    assert np.array_equal(judged, left_out, equal_nan=True)
     assert statistic == (tuple(NAMES[:15]), means)
     if n_groups is None:  # groups of one row each change nothing, whatever their labels
         made = OrderedTarget(y, n_classes, weights, 3, RNG.permutation(400))
@@ -102,11 +121,13 @@ def test_rows_of_weight_zero_are_not_there(target, grouped):
         classes, y = np.unique(target, return_inverse=True)
         y, n_classes = np.where(counted, y, len(classes)), len(classes) + 1
     integers = WEIGHTS.astype(np.int32)
-    found, all_rows = OrderedTarget(y, n_classes, integers, 3, groups).statistic(TOWN, tuple(NAMES))
-    groups = groups[counted] if grouped else None
-    made = OrderedTarget(y[counted], n_classes - (target is not Z), integers[counted], 3, groups)
-    expected, statistic = made.statistic(TOWN[counted], tuple(NAMES))
+    made = OrderedTarget(y, n_classes, integers, 3, groups, judges=True)
+    found, judged, all_rows = made.statistic(TOWN, tuple(NAMES))
+    groups, n_classes = groups[counted] if grouped else None, n_classes - (target is not Z)
+    made = OrderedTarget(y[counted], n_classes, integers[counted], 3, groups, judges=True)
+    expected, left_out, statistic = made.statistic(TOWN[counted], tuple(NAMES))
     assert np.array_equal(found[counted], expected)
+    assert np.array_equal(judged[counted], left_out)
     assert all_rows == statistic
     assert len(np.unique(found)) > 100
 
@@ -114,10 +135,10 @@ def test_rows_of_weight_zero_are_not_there(target, grouped):
 @pytest.mark.parametrize(("factor", "shift"), [(2.0**900, 0), (2.0**-900, 0), (1, 2**40)])
 def test_the_unit_of_the_target_does_not_matter(factor, shift):
     y, codes = np.round(Z * 64), TOWN.astype(np.int64)
-    plain, _ = OrderedTarget(y, 0, None, seed=3).statistic(codes, tuple(NAMES))
+    plain, *_ = OrderedTarget(y, 0, None, seed=3).statistic(codes, tuple(NAMES))
     assert len(np.unique(plain)) > 1000
     assert (np.abs(plain) <= 1).all()
-    other, _ = OrderedTarget(y * factor + shift, 0, None, seed=3).statistic(codes, tuple(NAMES))
+    other, *_ = OrderedTarget(y * factor + shift, 0, None, seed=3).statistic(codes, tuple(NAMES))
     if shift:
         assert np.corrcoef(plain, other)[0, 1] > 1 - 1e-9
     else:
@@ -184,8 +205,127 @@ def test_importances_out_of_bag_from_binned_data_are_those_of_the_fit(tmp_path):
     assert same_forest(clone(forest).fit(data).forest_, forest.forest_)
     found = gf.oob_impurity_importance(forest, data, data.y).importances_mean
     assert np.array_equal(found, forest.unbiased_feature_importances_)
-    from_frame = gf.oob_impurity_importance(forest, FRAME, Z).importances_mean
-    assert from_frame[0] > found[0]  # as docs/categories.md says
+    for table in (FRAME, FRAME.assign(town=FRAME.town.astype("category"))):
+        from_frame = gf.oob_impurity_importance(forest, table, Z).importances_mean
+        assert np.array_equal(from_frame, found)
+    pairs = (FRAME, Z), (data, data.y)
+    by_frame, by_data = (gf.oob_permutation_importance(forest, *pair) for pair in pairs)
+    assert np.array_equal(by_frame.importances, by_data.importances)
+    with pytest.raises(ValueError, match="statistics of X and y are not those of the forest"):
+        gf.oob_impurity_importance(forest, FRAME, RNG.permutation(Z))
+
+
+def hand_worked(groups):
+    """The four rows of the table in data/target_statistics.py, put where the hashes order them, and
+    their target; a prior of 1 of weight 2."""
+    rows = np.argsort(np.array(by_hash(4, 3)))
+    weights, y = np.array([1, 1, 2, 1], np.int32)[rows], np.array([0, 1, 1, 0])[rows]
+    of_rows = np.array([0, 1, 0, 1])[rows] if groups else None
+    return rows, OrderedTarget(y, 2, weights, 3, of_rows, judges=True)
+
+
+@pytest.mark.parametrize(("groups", "numbers", "left_out"), [
+    (True, [1 / 2, 3 / 5, 1 / 2, 3 / 5], [2 / 4, 3 / 5, 2 / 4, 3 / 5]),
+    (False, [1 / 2, 1 / 3, 2 / 4, 4 / 6], [4 / 6, 3 / 6, 2 / 5, 4 / 6]),
+])  # fmt: skip
+def test_the_table_by_hand(groups, numbers, left_out, monkeypatch):
+    monkeypatch.setattr(target_statistics, "prior_of", lambda *_: (2, 1))
+    rows, target = hand_worked(groups)
+    found, judged, statistic = target.statistic(np.zeros(4, np.int64), ("a",))
+    assert found.tolist() == np.float32(numbers)[rows].tolist()
+    assert judged.tolist() == np.float32(left_out)[rows].tolist()
+    assert statistic.values == tuple(np.float32([4 / 7, 1 / 2]).tolist())
+
+
+def predictions_one_by_one(forest, X, y, seed):
+    """Out-of-bag predictions, row by row, from tables in which the number of a row is its own."""
+    target = OrderedTarget.of(CheckedTarget(y), None, seed, None, judges=True)
+    known = forest.forest_.edges.statistics[0].categories
+    codes = pd.Categorical(X.town, known).codes.astype(np.int64)
+    table = np.column_stack([target.statistic(codes, known)[1], X[["a", "b"]]])
+    matrix = bin_matrix(table, forest.forest_.edges, HOST)
+    drawn = np.stack([np.bincount(s, minlength=len(y)) > 0 for s in forest.estimators_samples_], 1)
+    leaves = HOST.apply(forest.forest_, matrix.codes) + forest.forest_.tree_offsets[:-1]
+    values = forest.forest_.values[leaf_rows(forest.forest_.nodes[leaves]), 0]
+    return np.ma.array(values, mask=drawn).mean(axis=1)
+
+
+@pytest.mark.parametrize("block", [None, 400])
+def test_rows_out_of_bag_are_judged_without_themselves(block, monkeypatch):
+    """On two backends, by blocks of rows or not, from a table or from binned data; missing values
+    too, and after a warm start."""
+    if block:
+        monkeypatch.setattr("gpuforest.explain.oob.block_rows", lambda *_: block)
+    X = FRAME.assign(town=FRAME.town.where(RNG.random(N) > 0.05))
+    asked = {"oob_score": True, "unbiased_importances": True, **BY_TARGET}
+    forest = gf.RandomForestRegressor(20, **asked).fit(X, Z)
+    expected = predictions_one_by_one(forest, X, Z, 0)
+    assert np.allclose(forest.oob_prediction_, expected, rtol=1e-12)
+    data = gf.BinnedData.from_blocks([(X, Z)], **BY_TARGET)
+    more = gf.RandomForestRegressor(5, warm_start=True, **BY_TARGET).fit(X, Z)
+    more.set_params(n_estimators=20, oob_score=True, unbiased_importances=True).fit(X, Z)
+    on_numpy = clone(forest).set_params(backend="numpy").fit(X, Z)
+    for other in (on_numpy, clone(forest).fit(data), more):
+        assert other.oob_score_ == forest.oob_score_
+        assert np.array_equal(other.oob_prediction_, forest.oob_prediction_)
+        assert np.array_equal(
+            other.unbiased_feature_importances_, forest.unbiased_feature_importances_
+        )
+    plain = clone(forest).set_params(oob_score=False, unbiased_importances=False).fit(X, Z)
+    assert same_forest(plain.forest_, forest.forest_)
+    curve = forest.oob_curve_
+    assert curve.error[-1] == 1 - forest.oob_score_
+
+
+@pytest.mark.parametrize("how", [{"n_estimators": "auto", "max_estimators": 60},
+                                 {"max_features": "oob", "min_samples_leaf": "oob"}])  # fmt: skip
+def test_choices_are_made_by_rows_without_themselves(how):
+    """The last error is that of a forest of the same trees; binned data choose the same."""
+    how = {"n_estimators": 48, "random_state": 0, **how, "categorical_split": "ordered_target"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = gf.RandomForestClassifier(**how, oob_score=True).fit(FRAME, Y)
+        data = gf.BinnedData.from_blocks([(FRAME, Y)], **BY_TARGET)
+        binned = gf.RandomForestClassifier(**how).fit(data)
+    assert same_forest(found.forest_, binned.forest_)
+    if how["n_estimators"] == "auto":
+        assert found.oob_curve_.error[-1] == 1 - found.oob_score_
+        assert found.oob_curve_.error.tolist() == binned.oob_curve_.error.tolist()
+    else:
+        assert found.oob_parameters_.error.tolist() == binned.oob_parameters_.error.tolist()
+
+
+def test_quantile_forests_judge_rows_without_themselves(tmp_path):
+    forest = gf.RandomForestQuantileRegressor(20, oob_score=True, **BY_TARGET).fit(FRAME, Z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        means = forest.predict(FRAME, "mean", oob_score=True)
+    weighted = {"weighted_quantile": False, "aggregate_leaves_first": False}
+    means = forest.predict(FRAME, "mean", oob_score=True, **weighted)
+    assert np.allclose(means, forest.oob_prediction_)
+    forest.save(tmp_path / "model")
+    rows = RNG.permutation(N)[:50]
+    for same in (gf.load(tmp_path / "model"), pickle.loads(pickle.dumps(forest))):
+        some = same.predict(FRAME.iloc[rows], "mean", oob_score=True, indices=rows, **weighted)
+        assert np.array_equal(some, means[rows])
+    with pytest.warns(UserWarning, match="not identical to training samples"):
+        forest.predict(FRAME.assign(a=0.0), oob_score=True)
+    vars(forest)["_rows_"] = replace(forest._rows_, judged=None)
+    with pytest.raises(ValueError, match="this file does not hold how training rows"):
+        forest.predict(FRAME, oob_score=True)
+
+
+def test_boruta_judges_by_the_same_rows_from_tables_and_binned_data():
+    noise = FRAME.assign(noise=RNG.normal(size=N))
+    forest = gf.RandomForestRegressor(20, max_depth=5, **BY_TARGET)
+    data = gf.BinnedData.from_blocks([(noise, Z)], **BY_TARGET)
+    found, binned = (
+        gf.BorutaSelector(forest, max_iter=5, random_state=0).fit(*given)
+        for given in ((noise, Z), (data,))
+    )
+    assert np.array_equal(found.importance_history_, binned.importance_history_)
+    plain = gf.BorutaSelector(forest, max_iter=5, random_state=0).fit(replace(data, judged={}))
+    assert found.importance_history_[0][0] > plain.importance_history_[0][0]
 
 
 def test_auto_takes_statistics_of_many_categories_and_identifiers_say_nothing():

@@ -93,10 +93,9 @@ def test_more_tasks_of_new_groups():
         off(*task, {"categorical_split": "auto"}, seed) for seed in range(10, 16) for task in TASKS
     ]
     errors, inside = np.transpose(found)
-    # rows out of bag know their categories by fewer rows than new ones, so losses are a bit higher
-    assert -0.2 < errors.mean() < 0.8
-    assert np.mean(errors < -2) < 0.05
-    assert np.mean(errors > 2) < 0.15
+    # the tasks of a seed have the same effects of groups, so six seeds differ by 0.3 on average
+    assert np.abs(errors.mean()) < 0.8
+    assert np.mean(np.abs(errors) > 2) < 0.1
     assert abs(inside.mean() - 0.9) < 0.02
 
 

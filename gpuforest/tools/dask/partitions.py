@@ -14,7 +14,8 @@ from gpuforest.core import bins, forest
 from gpuforest.data import arrays, labels
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.data.blocks import Block, named
-from gpuforest.data.passes import Ordered, Reader, Rows, Summary
+from gpuforest.data.passes import Reader, Rows, Summary
+from gpuforest.data.target_statistics import Numbers
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
 from gpuforest.growing.assemble import merged
@@ -91,7 +92,7 @@ def added(summaries: Sequence[Summary]) -> Summary:
     return sum(summaries[1:], summaries[0])
 
 
-def encoded(block: Block, reader: Reader, edges: bins.BinEdges, ordered: Ordered) -> np.ndarray:
+def encoded(block: Block, reader: Reader, edges: bins.BinEdges, ordered: Numbers) -> np.ndarray:
     """Codes of a partition, u8 or u16 [F, n]; a partition on a GPU is encoded there."""
     on_gpu = arrays.is_on_device(block.X) and not ordered and gpu.usable()
     backend = registry.get_backend(registry.GPU) if on_gpu else registry.get_host_backend()

@@ -350,6 +350,8 @@ def test_target_statistics(pair, strategy, weights, grouped):
     weight = None if weights is None else pd.Series(weights)
     kept = np.full(N, True) if weights is None else weights > 0
     wanted = {"categorical_split": "ordered_target", "random_state": 2}
+    if judges := strategy == "trees":  # rows out of bag are judged without themselves
+        wanted["unbiased_importances"] = True
     for name, y in (("RandomForestClassifier", Y), ("RandomForestRegressor", Z)):
         model = getattr(on_dask, name)(4, strategy=strategy, **wanted)
         rows = (parts(values) for values in (frame, pd.Series(y), weight))
@@ -359,3 +361,6 @@ def test_target_statistics(pair, strategy, weights, grouped):
         whole = getattr(gf, name)(4, **wanted).fit(*rows, groups=some)
         assert same_forest(found.forest_, whole.forest_)
         assert found.forest_.edges.statistics == whole.forest_.edges.statistics
+        if judges:
+            importances = found.unbiased_feature_importances_, whole.unbiased_feature_importances_
+            assert np.array_equal(*importances)
