@@ -98,7 +98,8 @@ class Sampling:
     def by_class(self) -> ByClass:
         """The rows in the order of their classes, where rows of each class are drawn."""
         assert self.classes is not None
-        rows = np.argsort(self.classes, kind="stable")
+        small = self.classes.astype(np.min_scalar_type(len(self.draws)))  # sorted by radix
+        rows = np.argsort(small, kind="stable")
         weights = None if self.weights is None else self.weights[rows].astype(np.int64)
         total = np.bincount(self.classes, self.weights, len(self.draws)).astype(np.int64)
         cumulative = None if weights is None else np.cumsum(weights)

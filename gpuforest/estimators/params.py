@@ -158,7 +158,7 @@ TABLE: Table = {
         "Each tree grows from rows drawn with replacement; False: from all rows."),
     "max_samples": (None, [*DRAWN, dict],
         f"{DRAWS} {{label: number}} draws rows of each class; a float is then a fraction of the "
-        "class's weight."),
+        "class's rows."),
     "oob_score": (False, ["boolean", callable],
         "Whether the trees that did not draw a row predict it, for a score. Needs bootstrap. A "
         "callable takes the true and the predicted targets of these rows and returns the score."),
@@ -464,8 +464,8 @@ EXPLAINED = "feature_importances_ expected_value_"
 OUT_OF_BAG = "oob_score_ oob_decision_function_ oob_prediction_ oob_curve_"
 SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule {SPLITS} class_weight random_state
 {MACHINE} {OF_FIT} {EXPLAINED} max_features_ tree_ ccp_alpha_ pruning_curve_"""
-FOREST = f"""n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight priors voting {RUN} {OF_TREES}
-{EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
+FOREST = f"""n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight priors voting {RUN}
+{OF_TREES} {EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
 max_features_ min_samples_leaf_"""
 QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion", 1).replace(
     "min_samples_leaf", "min_samples_leaf max_samples_leaf", 1

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -264,7 +264,7 @@ def sampling_of(
         n_draws = rows_drawn(None if settings.by_class else max_samples, n_counted, user)
         sampling = rules.Sampling(n_rows, n_draws, integers)
         if settings.by_class and known is not None:
-            sampling = classes_of_bags(settings, sampling, known, user)
+            sampling = classes_of_bags(settings, sampling, known)
             user = sampling.chances
         return sampling if labels is None else weigh_draws(sampling, labels, factors, user)
     if max_samples is not None and not once:
@@ -283,7 +283,7 @@ def sampling_of(
 
 
 def classes_of_bags(
-    settings: Settings, sampling: rules.Sampling, labels: CheckedTarget, user: Weights
+    settings: Settings, sampling: rules.Sampling, labels: CheckedTarget
 ) -> rules.Sampling:
     """How bags of a number of rows of each class are drawn (Chen, Liaw and Breiman 2004). Classes
     without a row of some weight are not drawn."""
@@ -294,17 +294,23 @@ def classes_of_bags(
         draws = [min(n for n in counts if n) if n else 0 for n in counts]
     else:
         numbers = of_classes("max_samples", settings.max_samples, classes)
-        if any(isinstance(n, bool) or not (n >= 1 if isinstance(n, Integral) else 0 < n < math.inf)
-               for n in numbers):  # fmt: skip
+        if not all(at_least_one_row(n) for n in numbers):
             raise ValueError(
                 "max_samples of a class must be an int above 0, or a float above 0, the share of "
-                f"its weight: {settings.max_samples}"
+                f"its rows: {settings.max_samples}"
             )
-        weights = [None if user is None else user[codes == c] for c in range(len(classes))]
-        each = zip(numbers, counts, weights, strict=True)
-        draws = [rows_drawn(drawn, n, weight) if n else 0 for drawn, n, weight in each]
+        draws = [
+            rows_drawn(drawn, n, None) if n else 0 for drawn, n in zip(numbers, counts, strict=True)
+        ]
     n_draws = rows_drawn(sum(draws), 0, None)
     return replace(sampling, n_draws=n_draws, classes=codes.astype(ROW), draws=tuple(draws))
+
+
+def at_least_one_row(drawn: Any) -> bool:
+    """Whether this is a number of rows, or a share of them."""
+    if isinstance(drawn, bool) or not isinstance(drawn, Real):
+        return False
+    return 0 < drawn < math.inf
 
 
 def known_classes(labels: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:
@@ -331,7 +337,7 @@ def prior_factors(
         return None
     codes, classes = known_classes(labels)
     if settings.priors == "training":
-        priors = np.bincount(codes, user, len(classes))
+        priors = np.bincount(codes, user, len(classes)).astype(np.float64)
         priors = priors / priors.sum()
     else:
         priors = np.array(of_classes("priors", settings.priors, classes), np.float64)

@@ -192,9 +192,9 @@ class Task:
         y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
         settings, priors = plan.settings, plan.training.target.coding.priors
         if settings.by_class or priors is not None:  # trees predict classes of other shares
-            codes, classes = known_classes(checked)
-            held = bag_shares(plan.drawn, codes, len(classes))
-            rows_of = np.maximum(np.bincount(codes, minlength=len(classes)), 1)
+            codes, labels = known_classes(checked)
+            held = bag_shares(plan.drawn, codes, len(labels))
+            rows_of = np.maximum(np.bincount(codes, minlength=len(labels)), 1)
             weights = ((held if priors is None else held * priors) / rows_of)[codes]
         elif settings.class_weight is not None:  # trees predict shares of weighted rows
             weights = row_weights_of(settings.class_weight, checked)

@@ -60,16 +60,16 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
 
 
 def draws_by_class(sampling: Sampling, seed: int, tree: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a tree that draws a number of each class: i64[n], ascending, and how often, i32[n],
-    on the host, in a time that grows with the draws. The first draws are those of the first class,
-    and each is a point in the weights of the rows of its class, as in `draw_bags`."""
+    """The rows of a tree that draws a number of each class, i64[n], ascending, and how often it
+    draws them, i32[n]: on the host, in a time that grows with the draws. The first draws are of the
+    first class, and each is a point in the weights of the rows of its class, as in `draw_bags`."""
     rows, cumulative, first, total = sampling.by_class
     key = hashing.hash_at(hashing.tree_keys(np, seed, tree, tree + 1), hashing.BAG)
     label = np.repeat(np.arange(len(total)), sampling.draws)
     draws = hashing.hash_at(key, np.arange(sampling.n_draws, dtype=np.uint64))
     point = first[label] + mulhi(draws, total[label])
     if cumulative is not None:
-        point = np.searchsorted(cumulative, point, side="right")
+        point = np.searchsorted(cumulative, np.sort(point), side="right")  # sorted: near in memory
     drawn, count = np.unique(rows[point], return_counts=True)
     return drawn, count.astype(WEIGHT)
 
@@ -86,14 +86,16 @@ def of_past(sampling: Sampling, tree: int) -> Sampling:
     assert blocks is not None
     past, draws = blocks <= cutoff(blocks, tree), sampling.draws
     weights = np.where(past, 1 if sampling.weights is None else sampling.weights, 0)
-    n_draws = -(-sampling.n_draws * np.count_nonzero(weights) // sampling.n_counted)
+    n_draws = -(-sampling.n_draws * int(np.count_nonzero(weights)) // sampling.n_counted)
     if sampling.classes is not None:  # of each class in proportion to its rows of the past
         counted = True if sampling.weights is None else sampling.weights > 0
-        both = (np.bincount(sampling.classes, c * np.ones(len(past))) for c in (counted, weights > 0))
+        both = (
+            np.bincount(sampling.classes, c * np.ones(len(past))) for c in (counted, weights > 0)
+        )
         draws = tuple(int(-(-d * n // max(of, 1))) for d, of, n in zip(draws, *both, strict=True))
         n_draws = sum(draws)
     weights = weights.astype(WEIGHT)
-    return replace(sampling, blocks=None, weights=weights, n_draws=int(n_draws), draws=draws)
+    return replace(sampling, blocks=None, weights=weights, n_draws=n_draws, draws=draws)
 
 
 def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
