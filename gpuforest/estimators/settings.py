@@ -294,7 +294,7 @@ def classes_of_bags(
         draws = [min(n for n in counts if n) if n else 0 for n in counts]
     else:
         numbers = of_classes("max_samples", settings.max_samples, classes)
-        if not all(at_least_one_row(n) for n in numbers):
+        if not all(isinstance(n, Real) and 0 < float(n) < math.inf for n in numbers):
             raise ValueError(
                 "max_samples of a class must be an int above 0, or a float above 0, the share of "
                 f"its rows: {settings.max_samples}"
@@ -304,13 +304,6 @@ def classes_of_bags(
         ]
     n_draws = rows_drawn(sum(draws), 0, None)
     return replace(sampling, n_draws=n_draws, classes=codes.astype(ROW), draws=tuple(draws))
-
-
-def at_least_one_row(drawn: Any) -> bool:
-    """Whether this is a number of rows, or a share of them."""
-    if isinstance(drawn, bool) or not isinstance(drawn, Real):
-        return False
-    return 0 < drawn < math.inf
 
 
 def known_classes(labels: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:
@@ -336,10 +329,8 @@ def prior_factors(
     if settings.priors is None:
         return None
     codes, classes = known_classes(labels)
-    if settings.priors == "training":
-        priors = np.bincount(codes, user, len(classes)).astype(np.float64)
-        priors = priors / priors.sum()
-    else:
+    priors = np.bincount(codes, user, len(classes)) / (len(codes) if user is None else user.sum())
+    if settings.priors != "training":
         priors = np.array(of_classes("priors", settings.priors, classes), np.float64)
         if not ((priors > 0).all() and abs(priors.sum() - 1) < 1e-6):
             raise ValueError(f"priors must be above 0 and add up to 1: {settings.priors}")
