@@ -329,9 +329,10 @@ def prior_factors(
     if settings.priors is None:
         return None
     codes, classes = known_classes(labels)
-    priors = np.bincount(codes, user, len(classes)) / (len(codes) if user is None else user.sum())
+    counts = np.bincount(codes, user, len(classes))
+    priors = np.asarray(counts / counts.sum(), np.float64)
     if settings.priors != "training":
-        priors = np.array(of_classes("priors", settings.priors, classes), np.float64)
+        priors = np.asarray(of_classes("priors", settings.priors, classes), np.float64)
         if not ((priors > 0).all() and abs(priors.sum() - 1) < 1e-6):
             raise ValueError(f"priors must be above 0 and add up to 1: {settings.priors}")
     shares = bag_shares(sampling, codes, len(classes))
@@ -345,7 +346,7 @@ def bag_shares(sampling: rules.Sampling, codes: np.ndarray, n_classes: int) -> n
         weights = weights * sampling.factors
     held = np.bincount(codes, weights, n_classes)
     if sampling.balance:
-        held = (held > 0) * 1.0
+        held = np.asarray(held > 0, held.dtype)
     return np.asarray(held / held.sum())
 
 

@@ -120,7 +120,8 @@ def test_priors_multiply_the_shares_of_leaves(backend, tmp_path):
         assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
         for one, other in zip(loaded.estimators_samples_, model.estimators_samples_, strict=True):
             assert np.array_equal(one, other)
-        X32 = X.astype(np.float32)
+        converted, X32 = model.to_sklearn(), X.astype(np.float32)
+        assert converted.set_params(n_estimators=1).fit(X, y).class_weight == "balanced_subsample"
         np.testing.assert_allclose(
             model.to_sklearn().predict_proba(X32), model.predict_proba(X32), rtol=1e-12
         )
