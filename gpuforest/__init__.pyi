@@ -194,9 +194,10 @@ class ExtraTreesClassifier(_ExtraTreesClassifier):
     min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
-    combination_weights: str; bootstrap: bool; max_samples: float | int | None
+    combination_weights: str; bootstrap: bool; max_samples: float | int | dict[Any, Any] | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
-    max_estimators: int; class_weight: str | dict[Any, Any] | list[Any] | None; voting: str
+    max_estimators: int; class_weight: str | dict[Any, Any] | list[Any] | None
+    priors: str | dict[Any, Any] | None; voting: str
     random_state: int | np.random.RandomState | None; warm_start: bool; n_jobs: int | None
     verbose: int; max_bins: int | str; backend: str; memory_limit: int | str | None
     def __init__(
@@ -209,9 +210,11 @@ class ExtraTreesClassifier(_ExtraTreesClassifier):
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = False,
-        max_samples: float | int | None = None, oob_score: bool | Callable[..., float] = False,
-        unbiased_importances: bool = False, oob_tol: float = 0.005, max_estimators: int = 1000,
-        class_weight: str | dict[Any, Any] | list[Any] | None = None, voting: str = "soft",
+        max_samples: float | int | dict[Any, Any] | None = None,
+        oob_score: bool | Callable[..., float] = False, unbiased_importances: bool = False,
+        oob_tol: float = 0.005, max_estimators: int = 1000,
+        class_weight: str | dict[Any, Any] | list[Any] | None = None,
+        priors: str | dict[Any, Any] | None = None, voting: str = "soft",
         random_state: int | np.random.RandomState | None = None, warm_start: bool = False,
         n_jobs: int | None = None, verbose: int = 0, max_bins: int | str = "auto",
         backend: str = "auto", memory_limit: int | str | None = None,
@@ -400,9 +403,10 @@ class RandomForestClassifier(_RandomForestClassifier):
     min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
-    combination_weights: str; bootstrap: bool; max_samples: float | int | None
+    combination_weights: str; bootstrap: bool; max_samples: float | int | dict[Any, Any] | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
-    max_estimators: int; class_weight: str | dict[Any, Any] | list[Any] | None; voting: str
+    max_estimators: int; class_weight: str | dict[Any, Any] | list[Any] | None
+    priors: str | dict[Any, Any] | None; voting: str
     random_state: int | np.random.RandomState | None; warm_start: bool; n_jobs: int | None
     verbose: int; max_bins: int | str; backend: str; memory_limit: int | str | None
     def __init__(
@@ -415,9 +419,11 @@ class RandomForestClassifier(_RandomForestClassifier):
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = True,
-        max_samples: float | int | None = None, oob_score: bool | Callable[..., float] = False,
-        unbiased_importances: bool = False, oob_tol: float = 0.005, max_estimators: int = 1000,
-        class_weight: str | dict[Any, Any] | list[Any] | None = None, voting: str = "soft",
+        max_samples: float | int | dict[Any, Any] | None = None,
+        oob_score: bool | Callable[..., float] = False, unbiased_importances: bool = False,
+        oob_tol: float = 0.005, max_estimators: int = 1000,
+        class_weight: str | dict[Any, Any] | list[Any] | None = None,
+        priors: str | dict[Any, Any] | None = None, voting: str = "soft",
         random_state: int | np.random.RandomState | None = None, warm_start: bool = False,
         n_jobs: int | None = None, verbose: int = 0, max_bins: int | str = "auto",
         backend: str = "auto", memory_limit: int | str | None = None,

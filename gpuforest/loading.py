@@ -249,8 +249,9 @@ def _judged(columns: np.ndarray, edges: BinEdges, codes: np.ndarray) -> dict[int
 
 
 def _sampling(
-    draws: dict[str, Any], weights: np.ndarray | None, groups: np.ndarray | None
-) -> Sampling:
+    draws: dict[str, Any], weights: np.ndarray | None, groups: np.ndarray | None,
+    classes: np.ndarray | None,
+) -> Sampling:  # fmt: skip
     need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
     need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
     if weights is not None:
@@ -260,6 +261,13 @@ def _sampling(
         parts = tuple(draws["parts"])
         need(len(parts) == 2 and 0 < parts[0] <= parts[1] <= 2**32, "parts of bags out of range")
         sampling = replace(sampling, distinct=True, parts=parts)
+    each = draws.get("of_classes", [])
+    need(bool(each) == (classes is not None) and not (each and groups is not None), "draws amiss")
+    if classes is not None:
+        need(min(each) >= 0 and sum(each) == sampling.n_draws > 0, "draws of classes amiss")
+        need(classes.max() < len(each), "classes of draws out of range")
+        sampling = replace(sampling, classes=classes.astype(np.int32), draws=tuple(each))
+        need((sampling.by_class.total >= np.minimum(each, 1)).all(), "a class without rows")
     if groups is not None:
         need(sampling.n_draws > 0 and groups.max() < sampling.n_rows, "groups out of range")
         need(np.bincount(groups).all(), "a group without rows")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,15 @@ class Rules:
         return self.min_rows_leaf > 1
 
 
+class ByClass(NamedTuple):
+    """The rows of a training, class by class, for draws of each class."""
+
+    rows: np.ndarray  # i64[N]
+    cumulative: np.ndarray | None  # i64[N], running total of their weights; None: all are one
+    first: np.ndarray  # i64[C], the weight of the rows of earlier classes
+    total: np.ndarray  # u64[C], the weight of the rows of each class
+
+
 @dataclass(frozen=True, eq=False)
 class Sampling:
     """The rules for drawing bags."""
@@ -79,6 +89,34 @@ class Sampling:
     # it whose hash is below the first number, and fills its leaves with those from there to below
     # the second. Both in 1 / 2**32; equal numbers: the rows that grow a tree also fill its leaves
     parts: tuple[int, int] | None = None
+    # i32[N], the class of each row, and the number of rows drawn of each class, which add up to
+    # n_draws; None and (): rows are drawn whatever their class
+    classes: np.ndarray | None = None
+    draws: tuple[int, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: what is derived from them is not pickled."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @cached_property
+    def by_class(self) -> ByClass:
+        """The rows in the order of their classes, where rows of each class are drawn."""
+        assert self.classes is not None
+        small = self.classes.astype(np.min_scalar_type(len(self.draws)))  # sorted by radix
+        rows = np.argsort(small, kind="stable")
+        weights = None if self.weights is None else self.weights[rows].astype(np.int64)
+        total = np.bincount(self.classes, self.weights, len(self.draws)).astype(np.int64)
+        cumulative = None if weights is None else np.cumsum(weights)
+        return ByClass(rows, cumulative, np.cumsum(total) - total, total.astype(np.uint64))
+
+    @property
+    def chances(self) -> np.ndarray:
+        """How often each row is expected in a bag, up to a factor of all rows, f64[N]."""
+        weights = np.ones(self.n_rows) if self.weights is None else self.weights.astype(np.float64)
+        if self.classes is None:
+            return weights
+        share = np.array(self.draws) / np.maximum(self.by_class.total, 1)
+        return np.asarray(weights * share[self.classes])
 
     @property
     def units(self) -> Sampling:

@@ -32,6 +32,8 @@ class TargetCoding:
     scale: float
     # of several class outputs the labels of each; every class is a moment, 1 where a row has it
     several: tuple[np.ndarray, ...] = ()
+    # f64[C], the factors of the classes' shares in leaves that bring predictions to other priors
+    priors: np.ndarray | None = None
 
     @property
     def labels(self) -> tuple[np.ndarray, ...]:
@@ -64,17 +66,28 @@ class TargetCoding:
     def values(self, sums: np.ndarray) -> np.ndarray:
         """Class proportions or means f64[V, n_values] from channel sums i64[V, C]."""
         if self.classes is not None:
-            total = sums.sum(axis=1, keepdims=True)
-            return np.asarray(sums / np.maximum(total, 1))
+            return self.at_priors(self.shares(sums))
         means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
         return np.asarray(means / self.scale + self.centre)
+
+    def shares(self, sums: np.ndarray) -> np.ndarray:
+        """The classes' shares f64[V, C] of channel sums i64[V, C]."""
+        return np.asarray(sums / np.maximum(sums.sum(axis=1, keepdims=True), 1))
+
+    def at_priors(self, shares: np.ndarray) -> np.ndarray:
+        """Shares of classes f64[V, C] as they are where the classes are as frequent as wanted:
+        Bayes' rule (Saerens, Latinne and Decaestecker 2002; Elkan 2001)."""
+        if self.priors is None:
+            return shares
+        weighed = shares * self.priors
+        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
 
     def of_means(self, means: np.ndarray) -> np.ndarray:
         """Values f64[V, n_values] of two classes or one output from second channels' means
         f64[V]."""
         if not self.is_classes:
             return np.asarray(means[:, None] / self.scale + self.centre)
-        return np.stack([1.0 - means, means], axis=1)
+        return self.at_priors(np.stack([1.0 - means, means], axis=1))
 
     def with_means(self, sums: np.ndarray, means: np.ndarray) -> np.ndarray:
         """`values` of channel sums, but `of_means` where the second channel's mean is another."""

@@ -48,6 +48,7 @@ class BaseEstimator:
     n_estimators: Any
     n_jobs: Any
     n_times: Any
+    priors: Any
     random_state: Any
     refit: Any
     sparse_output: Any

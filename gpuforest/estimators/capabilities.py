@@ -62,6 +62,15 @@ REFUSALS = [
         f"{NOT_BOOSTING} boosting"),
     Refusal("outputs", "dask", passes.LABELS, of_labels=True),
     Refusal("outputs", "dask by rows", passes.LABELS, of_labels=True),
+    Refusal("groups", "by class",
+        "bags of whole groups have the classes of these groups: pass no groups, or another "
+        "class_weight and max_samples", "forests"),
+    Refusal("outputs", "by class",
+        "rows of each class are drawn for one output: pass another class_weight and max_samples, "
+        "or fit the outputs apart", "forests"),
+    Refusal("outputs", "priors", "priors are of one output: leave them out, or fit the outputs "
+        "apart", "forests"),
+    Refusal("by class", "dask by rows", ROWS.format("draws of each class"), "forests"),
     Refusal("subset", "absolute error", NUMERIC, NOT_BOOSTING),
     Refusal("multiway", "absolute error", NUMERIC),
     Refusal("multiway", "oblique",
@@ -117,6 +126,9 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
         "pruning": params.get("ccp_alpha") == "cv",
         "monotonic": params.get("monotonic_cst") is not None and np.any(params["monotonic_cst"]),
         "interactions": params.get("interaction_cst") is not None,
+        "by class": isinstance(params.get("max_samples"), Mapping)
+        or params.get("class_weight") == "balanced_bootstrap",
+        "priors": params.get("priors") is not None,
         "oblique": (params.get("feature_combinations") or 0) > 1,
         "absolute error": criterion is not None and criterion.medians,
         "logrank": criterion is not None and criterion.at_risk,

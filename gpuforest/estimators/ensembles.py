@@ -64,6 +64,7 @@ class BaseForest(BaseTrees):
     def _validate_params(self) -> None:
         super()._validate_params()
         settings.check_out_of_bag(vars(self))
+        settings.check_by_class(vars(self))
         if (tree := vars(self).get("estimator")) is not None:
             foreign.check_tree(self._tree, tree)
 
@@ -167,7 +168,8 @@ class ForestClassifier(BaseForest, Classifier):
         pairs = [np.unique(labels, return_inverse=True) for labels in np.asarray(y).T]
         classes, codes = map(list, zip(*pairs, strict=True))
         weight, checked = self.class_weight, CheckedTarget(codes, classes)
-        by_bag = weight is None or (weight == "balanced_subsample" and self.bootstrap)
+        by_bag = weight is None or weight == settings.BALANCED
+        by_bag = by_bag or (weight == "balanced_subsample" and self.bootstrap)
         factors = None if by_bag else settings.row_weights_of(weight, checked, sample_weight)
         return task.host_target(checked), factors
 

@@ -85,7 +85,7 @@ def same_edges(one: bins.BinEdges, other: bins.BinEdges) -> bool:
 
 def same_coding(one: TargetCoding, other: TargetCoding) -> bool:
     """Whether the same integers mean the same targets."""
-    both: Any = [[c.scale, c.centre, c.classes, *c.several] for c in (one, other)]
+    both: Any = [[c.scale, c.centre, c.classes, c.priors, *c.several] for c in (one, other)]
     return len(both[0]) == len(both[1]) and all(map(np.array_equal, *both))
 
 
@@ -101,7 +101,8 @@ def check_same_model(earlier: forest.Forest, edges: bins.BinEdges, coding: Targe
 
 def check_same(earlier: Any, training: Training) -> None:
     """Raise a ValueError if new trees cannot join those of an estimator that was fitted before.
-    They must draw the same groups: else rows in its bags would count as out of bag."""
+    They must draw the same groups, and as many rows of each class: else rows in its bags would
+    count as out of bag."""
     check_same_model(earlier.forest_, training.matrix.edges, training.target.coding)
     drawn = getattr(earlier, "_sampling_", training.sampling)  # not all model files have it
     groups: list[Any] = [drawn.groups, training.sampling.groups]
@@ -109,6 +110,11 @@ def check_same(earlier: Any, training: Training) -> None:
         raise ValueError(
             "warm_start=True adds trees from the same groups, and they are others now. Fit anew "
             "with warm_start=False"
+        )
+    if drawn.draws != training.sampling.draws:
+        raise ValueError(
+            "warm_start=True adds trees that draw as many rows of each class, which are others "
+            "now. Fit anew with warm_start=False"
         )
 
 

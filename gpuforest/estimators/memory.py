@@ -103,7 +103,9 @@ class Fit:
         weighed = sampling.weights is not None or reweighted or self.judges_blocks
         grouped = sampling.groups is not None or sampling.blocks is not None
         judged = JUDGED * self.n_judged
-        return labels + coded + 12 * weighed + 4 * grouped + WEIGHING * reweighted + judged
+        drawn = (12 + 8 * weighed) * (sampling.classes is not None)
+        more = WEIGHING * reweighted + judged + drawn
+        return labels + coded + 12 * weighed + 4 * grouped + more
 
     @cached_property
     def most_leaves(self) -> float:
@@ -398,7 +400,7 @@ def estimate_memory(
         max_bins = edges.FEW_VALUES if n_samples <= edges.FEW_VALUES else edges.MANY_BINS
         settings = replace(settings, max_bins=max_bins)
     sampling = sampling_of(settings, n_samples, None)
-    if settings.class_weight is not None:
+    if settings.weighs_classes:
         # the weights are not known, only that their sums are other and larger than counts
         heavy = replace(sampling, factors=np.ones(1, dtypes.WEIGHT))
         balanced = settings.class_weight == "balanced_subsample" and settings.bootstrap

@@ -64,6 +64,7 @@ SHARE = Interval(RealNotInt, 0.0, 1.0, closed="right")
 UNIT = Interval(Real, 0.0, 1.0, closed="both")
 INSIDE = Interval(RealNotInt, 0.0, 1.0, closed="neither")
 FEATURES = [at_least(1), SHARE]
+DRAWN = [None, Interval(RealNotInt, 0.0, None, closed="neither"), at_least(1)]
 CLASS_WEIGHT = [dict, list, None]
 REQUIRED = object()  # in place of a default
 Table = dict[str, Any]
@@ -76,6 +77,10 @@ ORDERED = (
 CLASS_WEIGHTS = (
     'The weight of each row of a class: {label: weight}, or "balanced", rows / (classes * rows of '
     "the class)"
+)
+DRAWS = (
+    "Number of rows drawn for a tree; a float is a fraction of the total weight; None: the number "
+    "of rows. Needs bootstrap."
 )
 LISTS = "A list is for several outputs."
 PRUNING = (
@@ -151,9 +156,9 @@ TABLE: Table = {
     "sparse_output": (True, ["boolean"], "`transform` gives a sparse matrix; False: an array."),
     "bootstrap": (True, ["boolean"],
         "Each tree grows from rows drawn with replacement; False: from all rows."),
-    "max_samples": (None, [None, Interval(RealNotInt, 0.0, None, closed="neither"), at_least(1)],
-        "Number of rows drawn for a tree; a float is a fraction of the total weight; None: the "
-        "number of rows. Needs bootstrap."),
+    "max_samples": (None, [*DRAWN, dict],
+        f"{DRAWS} {{label: number}} draws rows of each class; a float is then a fraction of the "
+        "class's rows."),
     "oob_score": (False, ["boolean", callable],
         "Whether the trees that did not draw a row predict it, for a score. Needs bootstrap. A "
         "callable takes the true and the predicted targets of these rows and returns the score."),
@@ -164,8 +169,15 @@ TABLE: Table = {
         'For n_estimators="auto": trees are added until the out-of-bag error (the share of wrong '
         "rows, or 1 - R^2) changes by at most this over the last half of the trees."),
     "max_estimators": (1000, [at_least(1)], 'The most trees of n_estimators="auto".'),
-    "class_weight": (None, [StrOptions({"balanced", "balanced_subsample"}), *CLASS_WEIGHT],
-        f'{CLASS_WEIGHTS}; "balanced_subsample" counts the rows drawn for each tree. {LISTS}'),
+    "class_weight": (None,
+        [StrOptions({"balanced", "balanced_subsample", "balanced_bootstrap"}), *CLASS_WEIGHT],
+        f'{CLASS_WEIGHTS}; "balanced_subsample" counts the rows drawn for each tree. '
+        '"balanced_bootstrap" draws as many rows of each class, with replacement, as the smallest '
+        f"class has (Chen, Liaw and Breiman 2004); this needs bootstrap. {LISTS}"),
+    "priors": (None, [StrOptions({"training"}), dict, None],
+        "How frequent the classes are where the forest predicts: {label: share}, or "
+        '"training", as in the training rows. None: as frequent as in the bags, which class_weight '
+        "and max_samples change. See docs/rare_classes.md."),
     "voting": ("soft", [StrOptions({"soft", "hard"})],
         '"soft": the mean of the trees\' class proportions; "hard": the share of their votes.'),
     "random_state": (None, [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],
@@ -196,7 +208,9 @@ PLAIN_LEAF: Table = {
     "min_samples_leaf": (1, [at_least(1), INSIDE],
         "The fewest rows on each side of a split; a float is a fraction of the rows."),
 }  # fmt: skip
-NO_CLASSES: Table = {"class_weight": None, "voting": None} | documentation.OF_NUMBERS
+NO_CLASSES: Table = {
+    "class_weight": None, "voting": None, "priors": None, "max_samples": (None, DRAWN, DRAWS),
+} | documentation.OF_NUMBERS  # fmt: skip
 OF_NUMBERS = NO_CLASSES | {
     "criterion": ("squared_error", [StrOptions(criteria.CriterionNames("regression"))],
         'The impurity that splits should reduce most. "absolute_error" predicts medians: it is '
@@ -283,7 +297,7 @@ OF_BAGS = {
         "estimators, and subclasses, are bagged as by scikit-learn's class of the same name."),
     "n_estimators": (10, [at_least(1), StrOptions({"auto"})],
         'Number of trees. "auto": trees are added until the out-of-bag error has converged.'),
-    "max_samples": (*TABLE["max_samples"][:2],
+    "max_samples": (None, DRAWN,
         "Number of rows drawn for a tree; a float is a fraction of the total weight (without "
         "replacement, of the rows); None: the number of rows."),
     "max_features": (1.0, FEATURES, "Number of features drawn for a tree; a float is a fraction."),
@@ -485,8 +499,8 @@ EXPLAINED = "feature_importances_ expected_value_"
 OUT_OF_BAG = "oob_score_ oob_decision_function_ oob_prediction_ oob_curve_"
 SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule {SPLITS} class_weight random_state
 {MACHINE} {OF_FIT} {EXPLAINED} max_features_ tree_ ccp_alpha_ pruning_curve_"""
-FOREST = f"""n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight voting {RUN} {OF_TREES}
-{EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
+FOREST = f"""n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight priors voting {RUN}
+{OF_TREES} {EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
 max_features_ min_samples_leaf_"""
 QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion", 1).replace(
     "min_samples_leaf", "min_samples_leaf max_samples_leaf", 1

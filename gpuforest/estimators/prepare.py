@@ -69,8 +69,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
         checked = task.check(given.y, n_rows, on)
         rows = replace(rows, target=checked)
         refuse(estimator, vars(asked) | vars(estimator), rows)
-        labels = None if asked.class_weight is None else checked
-        drawn = settings.sampling_of(asked, n_rows, given_weights, labels, rows.groups)
+        drawn = settings.sampling_of(asked, n_rows, given_weights, checked, rows.groups)
         encoded, blocks = task.encode_target(checked, drawn, on), None
         sampling = judging = encoded.sampling
         if rows.blocks is not None and not asked.is_single:
@@ -81,6 +80,8 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
             judges = bool(asked.judges or asked.by_error) or estimator._family == "quantiles"
             rows = rows.with_statistics(asked.categorical_split, weights, seed, judges)
         coding, has_sets = encoded.coding, bool(rows.categories)
+        factors = settings.prior_factors(asked, checked, drawn, rows.weight)
+        coding = coding if factors is None else replace(coding, priors=factors)
         rules = settings.rules_of(asked, rows.X.shape[1], sampling, coding, has_sets)
         if has_sets:
             able = registry.for_categories(backend, coding.n_channels, rules.random)

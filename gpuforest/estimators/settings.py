@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ Weights = np.ndarray | None  # f64[N]; None: all are equal
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 FEWEST_UNITS = 20  # rows or groups, of which a tree grows from a quarter
 AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
+BALANCED = "balanced_bootstrap"
 PAIR = ("max_features", "min_samples_leaf")  # of trees, which out-of-bag errors may choose
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
@@ -70,7 +71,7 @@ class Settings:
     oob_tol: float = 0.005
     voting: str = "soft"
     bootstrap: bool = False
-    max_samples: int | float | str | None = None
+    max_samples: Any = None
     oob_score: Any = False
     unbiased_importances: bool = False
     bootstrap_features: bool = False
@@ -83,6 +84,7 @@ class Settings:
     reweighted: bool = False
     trial_trees: int = 0
     honest: bool | None = None
+    priors: Any = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
@@ -104,6 +106,16 @@ class Settings:
     def combine(self) -> str:
         """How the trees' predictions combine, see `Forest`."""
         return "votes" if self.voting == "hard" else "mean"
+
+    @property
+    def by_class(self) -> bool:
+        """Whether trees draw a number of rows of each class."""
+        return self.class_weight == BALANCED or isinstance(self.max_samples, Mapping)
+
+    @property
+    def weighs_classes(self) -> bool:
+        """Whether classes have weights."""
+        return self.class_weight is not None and self.class_weight != BALANCED
 
     def for_rows(self, n_rows: int) -> Self:
         """The settings of trees that draw from n_rows rows: an isolation forest gets the number of
@@ -160,6 +172,19 @@ def check_out_of_bag(params: Mapping[str, Any]) -> None:
     for name, value in BY_ERROR.items():
         if params.get(name) == value and not params.get("bootstrap", False):
             raise ValueError(f"{name}={value!r} needs bootstrap=True: no row is out of bag without")
+
+
+def check_by_class(params: Mapping[str, Any]) -> None:
+    """Raise a ValueError if parameters by which rows of each class are drawn do not fit others."""
+    drawn, is_balanced = params.get("max_samples"), params.get("class_weight") == BALANCED
+    if (is_balanced or isinstance(drawn, Mapping)) and not params.get("bootstrap", False):
+        name = f"class_weight={BALANCED!r}" if is_balanced else "max_samples={class: rows}"
+        raise ValueError(f"{name} draws rows of each class with replacement: set bootstrap=True")
+    if is_balanced and drawn is not None:
+        raise ValueError(
+            f"class_weight={BALANCED!r} draws as many rows of each class as the smallest one has: "
+            "leave max_samples out, or pass max_samples={class: rows} without class_weight"
+        )
 
 
 def check_bags(settings: Settings) -> None:
@@ -233,12 +258,13 @@ def sampling_of(
     settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget | None = None,
     groups: np.ndarray | None = None,
 ) -> rules.Sampling:  # fmt: skip
-    """How bags are drawn, and which weights are added up. `labels`: the classes of the rows, where
-    there are class weights; `groups`: i32[N], the numbers of the rows' groups."""
+    """How bags are drawn, and which weights are added up. `labels`: the classes of the rows, None
+    if they are not known or not needed; `groups`: i32[N], the numbers of the rows' groups."""
     user, integers = (None, None) if weights is None else weights
     once, max_samples = settings.without_replacement, settings.max_samples
     if settings.honest is not None:
         return pairs_of_trees(settings, n_rows, integers, groups)
+    known, labels = labels, labels if settings.weighs_classes else None
     if groups is not None and (settings.bootstrap or once):
         return groups_of_bags(settings, groups, user, labels)
     by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
@@ -248,7 +274,11 @@ def sampling_of(
             user = (factors > 0) * (1.0 if user is None else user)
             integers = targets.integer_weights(check_some_weight(user))
         n_counted = rules.Sampling(n_rows, 0, integers).n_counted
-        sampling = rules.Sampling(n_rows, rows_drawn(max_samples, n_counted, user), integers)
+        n_draws = rows_drawn(None if settings.by_class else max_samples, n_counted, user)
+        sampling = rules.Sampling(n_rows, n_draws, integers)
+        if settings.by_class and known is not None:
+            sampling = classes_of_bags(settings, sampling, known)
+            user = sampling.chances
         return sampling if labels is None else weigh_draws(sampling, labels, factors, user)
     if max_samples is not None and not once:
         raise ValueError(
@@ -277,6 +307,74 @@ def pairs_of_trees(
         units = "rows" if groups is None else "groups"
         raise ValueError(f"effects need {FEWEST_UNITS} {units} of some weight, and there are {n}")
     return replace(sampling, n_draws=n // 2)
+
+
+def classes_of_bags(
+    settings: Settings, sampling: rules.Sampling, labels: CheckedTarget
+) -> rules.Sampling:
+    """How bags of a number of rows of each class are drawn (Chen, Liaw and Breiman 2004). Classes
+    without a row of some weight are not drawn."""
+    codes, classes = known_classes(labels)
+    counted = np.ones(len(codes)) if sampling.weights is None else sampling.weights > 0
+    counts = np.bincount(codes, counted, len(classes)).astype(np.int64).tolist()
+    if settings.class_weight == BALANCED:
+        draws = [min(n for n in counts if n) if n else 0 for n in counts]
+    else:
+        numbers = of_classes("max_samples", settings.max_samples, classes)
+        if not all(isinstance(n, Real) and 0 < float(n) < math.inf for n in numbers):
+            raise ValueError(
+                "max_samples of a class must be an int above 0, or a float above 0, the share of "
+                f"its rows: {settings.max_samples}"
+            )
+        draws = [
+            rows_drawn(drawn, n, None) if n else 0 for drawn, n in zip(numbers, counts, strict=True)
+        ]
+    n_draws = rows_drawn(sum(draws), 0, None)
+    return replace(sampling, n_draws=n_draws, classes=codes.astype(ROW), draws=tuple(draws))
+
+
+def known_classes(labels: CheckedTarget) -> tuple[np.ndarray, np.ndarray]:
+    """The codes of the rows of one output, on the host, and the labels of the classes."""
+    assert labels.classes is not None
+    return to_host(labels.values[0]), labels.classes[0]
+
+
+def of_classes(name: str, given: Mapping[Any, Any], classes: np.ndarray) -> list[Any]:
+    """The values of a parameter in the order of the classes; a ValueError for other labels."""
+    if {*given} != {*classes.tolist()}:
+        raise ValueError(
+            f"{name} names the classes {[*given]}, and y has {classes.tolist()}: name each of these"
+        )
+    return [given[label] for label in classes.tolist()]
+
+
+def prior_factors(
+    settings: Settings, labels: CheckedTarget, sampling: rules.Sampling, user: Weights
+) -> np.ndarray | None:
+    """What the shares of classes in leaves are multiplied by, f64[C], for the parameter `priors`:
+    a class's prior over its share of the bags. None: nothing."""
+    if settings.priors is None:
+        return None
+    codes, classes = known_classes(labels)
+    counts = np.bincount(codes, user, len(classes))
+    priors = np.asarray(counts / counts.sum(), np.float64)
+    if settings.priors != "training":
+        priors = np.asarray(of_classes("priors", settings.priors, classes), np.float64)
+        if not ((priors > 0).all() and abs(priors.sum() - 1) < 1e-6):
+            raise ValueError(f"priors must be above 0 and add up to 1: {settings.priors}")
+    shares = bag_shares(sampling, codes, len(classes))
+    return np.where(shares > 0, priors / np.where(shares > 0, shares, 1), 0)
+
+
+def bag_shares(sampling: rules.Sampling, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """The share f64[C] of each class of the expected weight of a bag."""
+    weights = sampling.chances
+    if sampling.factors is not None:
+        weights = weights * sampling.factors
+    held = np.bincount(codes, weights, n_classes)
+    if sampling.balance:
+        held = np.asarray(held > 0, held.dtype)
+    return np.asarray(held / held.sum())
 
 
 def groups_of_bags(

@@ -17,7 +17,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.estimators.settings import RowWeights, row_weights_of
+from gpuforest.estimators.settings import RowWeights, bag_shares, known_classes, row_weights_of
 from gpuforest.explain import importances, oob, uncertainty
 from gpuforest.growing import edges, targets
 
@@ -195,8 +195,14 @@ class Task:
         """The mean loss of the rows `plan.sample()`: by the criterion, or the log loss."""
         checked, rows = plan.checked, plan.sample()
         y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
-        if plan.settings.class_weight is not None:  # trees predict shares of weighted rows
-            weights = row_weights_of(plan.settings.class_weight, checked)
+        settings, priors = plan.settings, plan.training.target.coding.priors
+        if settings.by_class or priors is not None:  # trees predict classes of other shares
+            codes, labels = known_classes(checked)
+            held = bag_shares(plan.drawn, codes, len(labels))
+            rows_of = np.maximum(np.bincount(codes, minlength=len(labels)), 1)
+            weights = ((held if priors is None else held * priors) / rows_of)[codes]
+        elif settings.class_weight is not None:  # trees predict shares of weighted rows
+            weights = row_weights_of(settings.class_weight, checked)
         if rows is not None:
             y, weights = y[rows], weights[rows]
         classes, criterion = checked.classes, plan.training.rules.criterion

@@ -90,7 +90,8 @@ def node_impurity(forest: Forest, tree: int, criterion: criteria.Criterion) -> n
     """Impurity f64[m] of each node of a tree, in scikit-learn's unit: entropy in bits. Without
     `leaf_impurity` (regression forests), leaves have 0 and nodes the gains of the splits below."""
     sums, inside = forest.node_sums(tree, tree + 1), slice(*forest.tree_offsets[tree : tree + 2])
-    coding, values = forest.coding, forest.coding.values(sums)
+    coding = forest.coding
+    values = coding.shares(sums) if coding.is_classes else coding.values(sums)
     if criterion.impurity is not None:
         shares = coding.split(values)
         return np.asarray(np.mean([criterion.impurity(part) for part in shares], axis=0))

@@ -70,6 +70,8 @@ ARRAYS: Layout = {
     # the weights that training rows were drawn with, if they had any
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
     "draw_groups": (("I32",), "N", lambda numbers: (numbers >= 0).all()),  # whole groups are drawn
+    "draw_classes": (INTEGERS, "N", lambda numbers: (numbers >= 0).all()),  # rows of each class are
+    "priors": (("F64",), ".", None),  # see `TargetCoding`
     "row_codes": (("U8", "U16"), "N.", None),  # of quantile and survival forests
     "row_judged": (("U8", "U16"), ".N", None),  # a row for each feature with target statistics
     "row_targets": (("F64",), "N.", lambda targets: np.isfinite(targets).all()),  # of effects, too
@@ -81,7 +83,7 @@ EXPECTED = ("model_y", "model_t", "model_z")  # of effects
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
 EDGES = ("values", "offsets", "kinds")
 OF_EVENTS = ("event_times", "baseline_hazard")
-DRAWN_BY = ("draw_weights", "draw_groups")
+DRAWN_BY = ("draw_weights", "draw_groups", "draw_classes")
 SCORES = ("train_score", "validation_score")
 # curves of errors are attributes, without the "_" at their end; their first column ascends
 CURVES: dict[str, dict[str, list[type]]] = {
@@ -107,7 +109,7 @@ HEADER: dict[str, Any] = {
     "outputs?": list,
     "categories?": dict,
     "statistics?": dict,  # the categories, and the numbers that stand for them
-    "draws?": {"n_rows": int, "n_draws": int, "parts?": [int]},
+    "draws?": {"n_rows": int, "n_draws": int, "of_classes?": [int], "parts?": [int]},
     "by_blocks?": bool,  # rows were judged by trees that no file holds
     "training?": TRAINING,
     # facts about the training data that the command line knows
@@ -172,6 +174,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         **{f"edge_{part}": getattr(forest.edges, part) for part in EDGES},
         "centre": coding.centre,
         "classes": None if "classes" in header else coding.classes,
+        "priors": coding.priors,
         **{name: getattr(forest, name) for name in OPTIONAL},
         "unbiased_importances": facts.get("_unbiased_importances_"),
     }
@@ -183,6 +186,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         arrays["tree_errors"] = facts["estimator_errors_"][: forest.n_trees]
     if sampling is not None:
         arrays |= {"draw_weights": sampling.weights, "draw_groups": sampling.groups}
+        if sampling.classes is not None:
+            arrays["draw_classes"] = _smallest(sampling.classes)
     if (rows := facts.get("_rows_")) is not None:
         if isinstance(rows, EffectRows):
             arrays["row_targets"] = rows.values
@@ -320,7 +325,9 @@ def _header(model: Model, sampling: rules.Sampling | None) -> Header:
 
 
 def _draws(sampling: rules.Sampling) -> Header:
+    """How many rows are drawn, as headers have it."""
     draws: Header = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
+    draws |= {"of_classes": [*sampling.draws]} if sampling.draws else {}
     return draws | ({} if sampling.parts is None else {"parts": [*sampling.parts]})
 
 
@@ -468,9 +475,12 @@ def _coding(header: Header, arrays: Arrays, classes: np.ndarray | None) -> targe
     if "boosting" not in header:
         need(not {"baseline", "units", *SCORES} & arrays.keys(), "boosting without its header")
         outputs = tuple(_labels(*described) for described in header.get("outputs", []))
+        if (priors := arrays.get("priors")) is not None:
+            fit = classes is not None and priors.shape == classes.shape
+            need(fit and np.isfinite(priors).all() and (priors >= 0).all(), "priors out of range")
         is_effect = header["criterion"] == "effect"
         kind = target.EffectCoding if is_effect else target.TargetCoding
-        return kind(classes, arrays["centre"], header["scale"], outputs)
+        return kind(classes, arrays["centre"], header["scale"], outputs, priors)
     boosting = header["boosting"]
     need(("baseline" in arrays) and ("units" in arrays), "boosting without its arrays")
     loss = _loss_of(boosting, 0 if classes is None else len(classes))

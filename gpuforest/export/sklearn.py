@@ -126,6 +126,10 @@ def with_known(kind: Any, parameters: dict[str, Any]) -> Any:
     params = {k: v for k, v in parameters.items() if k in names}
     if isinstance(params.get("random_state"), Integral):
         params["random_state"] = int(params["random_state"]) % 2**32  # scikit-learn takes no more
+    if params.get("class_weight") == "balanced_bootstrap":
+        params["class_weight"] = "balanced_subsample"  # the nearest that it has
+    if isinstance(params.get("max_samples"), dict):
+        params["max_samples"] = None
     return kind(**params)
 
 

@@ -13,6 +13,7 @@ from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import Target
 from gpuforest.core.training import Training
+from gpuforest.kernels.bag.numpy import mulhi
 
 WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scratch stays small
 
@@ -33,6 +34,12 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
         drawn = xp.clip(drawn, 0, sampling.most_drawn)
         bags = xp.take(drawn, backend.asarray(sampling.groups), axis=1)
         return bags if sampling.weights is None else bags * backend.asarray(sampling.weights)
+    if sampling.classes is not None:
+        host = np.zeros((last - first, n), np.int32)
+        for t in range(first, last):
+            drawn, count = draws_by_class(sampling, seed, t)
+            host[t - first, drawn] = count
+        return backend.asarray(host)
     if not sampling.n_draws:
         row = np.ones(n, np.int32) if sampling.weights is None else sampling.weights
         return xp.broadcast_to(backend.asarray(row), (last - first, n))
@@ -56,6 +63,21 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     return backend.sampling.bag(backend, keys, n, sampling.n_draws, cumulative)
 
 
+def draws_by_class(sampling: Sampling, seed: int, tree: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a tree that draws a number of each class, i64[n], ascending, and how often it
+    draws them, i32[n]: on the host, in a time that grows with the draws. The first draws are of the
+    first class, and each is a point in the weights of the rows of its class, as in `draw_bags`."""
+    rows, cumulative, first, total = sampling.by_class
+    key = hashing.hash_at(hashing.tree_keys(np, seed, tree, tree + 1), hashing.BAG)
+    label = np.repeat(np.arange(len(total)), sampling.draws)
+    draws = hashing.hash_at(key, np.arange(sampling.n_draws, dtype=np.uint64))
+    point = first[label] + mulhi(draws, total[label])
+    if cumulative is not None:
+        point = np.searchsorted(cumulative, np.sort(point), side="right")  # sorted: near in memory
+    drawn, count = np.unique(rows[point], return_counts=True)
+    return drawn, count.astype(WEIGHT)
+
+
 def cutoff(blocks: np.ndarray, tree: int) -> int:
     """The last block of time that a tree draws from. Multiples of the golden ratio spread the
     cutoffs evenly over all blocks but the last."""
@@ -66,10 +88,18 @@ def of_past(sampling: Sampling, tree: int) -> Sampling:
     """How a tree draws: from the blocks up to its cutoff, and as many of their rows as from all."""
     blocks = sampling.blocks
     assert blocks is not None
-    past = blocks <= cutoff(blocks, tree)
+    past, draws = blocks <= cutoff(blocks, tree), sampling.draws
     weights = np.where(past, 1 if sampling.weights is None else sampling.weights, 0)
-    n_draws = -(-sampling.n_draws * np.count_nonzero(weights) // sampling.n_counted)
-    return replace(sampling, blocks=None, weights=weights.astype(WEIGHT), n_draws=int(n_draws))
+    n_draws = -(-sampling.n_draws * int(np.count_nonzero(weights)) // sampling.n_counted)
+    if sampling.classes is not None:  # of each class in proportion to its rows of the past
+        counted = True if sampling.weights is None else sampling.weights > 0
+        both = (
+            np.bincount(sampling.classes, c * np.ones(len(past))) for c in (counted, weights > 0)
+        )
+        draws = tuple(int(-(-d * n // max(of, 1))) for d, of, n in zip(draws, *both, strict=True))
+        n_draws = sum(draws)
+    weights = weights.astype(WEIGHT)
+    return replace(sampling, blocks=None, weights=weights, n_draws=n_draws, draws=draws)
 
 
 def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Backend) -> Array:
@@ -151,6 +181,20 @@ def in_part(
     if sampling.groups is None:
         return inside
     return xp.take(inside, backend.asarray(sampling.groups), axis=1)
+
+
+def held(training: Training, first: int, last: int, backend: Backend) -> tuple[Array, Array, Array]:
+    """Rows and weights i32[R] of the bags of trees first .. last - 1, and offsets i64[T + 1]. Where
+    a number of rows of each class is drawn, no bag is written out."""
+    sampling = training.sampling
+    if sampling.classes is None or sampling.blocks is not None or sampling.balance:
+        return backend.nodes.in_bag(backend, tree_weights(training, first, last, backend))
+    drawn = [draws_by_class(sampling, training.seed, t) for t in range(first, last)]
+    rows, weights = (np.concatenate(part) for part in zip(*drawn, strict=True))
+    if sampling.factors is not None:
+        weights = weights * sampling.factors[rows]
+    offsets = np.cumsum([0, *(len(rows) for rows, _ in drawn)])
+    return tuple(map(backend.asarray, (rows.astype(np.int32), weights, offsets)))
 
 
 def _balanced(xp: Any, sampling: Sampling, target: Target, bags: Array) -> Array:

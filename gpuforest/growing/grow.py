@@ -27,7 +27,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import Level, grown_wave, no_subtrees
-from gpuforest.growing.bags import tree_features, tree_weights
+from gpuforest.growing.bags import held, tree_features
 from gpuforest.splits.base import Kind
 from gpuforest.splits.kinds import kind_in
 
@@ -132,11 +132,10 @@ def roots(training: Training, backend: Backend, first: int, last: int) -> Fronti
     """The frontier of depth 0 of the trees first .. last - 1."""
     rules, n_features = training.rules, training.n_features
     xp, T = backend.xp, last - first
-    bags = [tree_weights(training, first, last, backend)]
-    held = backend.nodes.in_bag(backend, bags.pop())
     keys = hashing.tree_keys(np, training.seed, first, last)  # few: the host hashes them
     root_keys = backend.asarray(hashing.hash_at(keys, hashing.ROOT))
-    slots = backend.nodes.roots(backend, training, held, root_keys)
+    in_bags = held(training, first, last, backend)
+    slots = backend.nodes.roots(backend, training, in_bags, root_keys)
     bounds = None
     if len(rules.signs):
         ends = xp.asarray([-xp.inf, xp.inf], dtype=xp.float64)

@@ -15,7 +15,7 @@ from laws import column
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import Target, TargetCoding
 from gpuforest.core.training import Training
-from gpuforest.growing.bags import cutoff, draw_bags, drawn_rows, tree_weights, was_drawn
+from gpuforest.growing.bags import cutoff, draw_bags, drawn_rows, held, tree_weights, was_drawn
 from gpuforest.kernels.bag.numba import mulhi as compiled_mulhi
 from gpuforest.kernels.bag.numpy import mulhi
 from gpuforest.splits.base import draw_features
@@ -68,6 +68,41 @@ def weights_of(sampling, classes, n_trees, engine):
     target = Target(coding, np.array(classes, np.int32)[:, None])
     rules = Task(column(0), np.zeros(1, int)).rules
     return tree_weights(Training(None, target, sampling, rules, 2), 0, n_trees, engine)
+
+
+@pytest.mark.parametrize("weights", [None, np.array([2, 0, 1, 3, 1, 1, 0, 2], np.int32)])
+def test_rows_of_each_class_are_drawn_by_points_in_their_weights(engine, weights):
+    """An oracle that lists each row as often as it weighs. Class 2 has no rows."""
+    classes, numbers = np.array([0, 1, 0, 0, 1, 3, 1, 0], np.int32), (4, 9, 0, 2)
+    sampling = Sampling(8, sum(numbers), weights, classes=classes, draws=numbers)
+    rows = np.repeat(np.arange(8), 1 if weights is None else weights)
+    bags = np.zeros((5, 8), np.int64)
+    for t in range(5):
+        labels = np.repeat(np.arange(4), numbers)
+        for j, label in enumerate(labels):  # the bag key of tree t of seed 7, and its draw j
+            of_class = rows[classes[rows] == label]
+            point = splitmix(splitmix(splitmix(7, t), 0), j) * len(of_class) >> 64
+            bags[t, of_class[point]] += 1
+    assert np.array_equal(engine.asnumpy(draw_bags(sampling, 7, 0, 5, engine)), bags)
+    assert np.array_equal(engine.asnumpy(was_drawn(sampling, 7, 0, 5, engine)), bags > 0)
+    assert np.array_equal(drawn_rows(sampling, 7, 3, engine), np.repeat(np.arange(8), bags[3]))
+    target = Target(TargetCoding(np.arange(4), np.zeros(1), 1.0), classes[:, None])
+    factors = np.array([3, 1, 2, 5, 1, 1, 4, 1], np.int32)
+    for rule in (sampling, replace(sampling, factors=factors)):
+        training = Training(None, target, rule, Task(column(0), np.zeros(1, int)).rules, 7)
+        dense = engine.nodes.in_bag(engine, tree_weights(training, 0, 5, engine))
+        for one, other in zip(held(training, 0, 5, engine), dense, strict=True):
+            assert np.array_equal(engine.asnumpy(one), engine.asnumpy(other))
+    # from blocks up to a tree's cutoff, of each class as large a part of the draws as of its rows
+    blocks = np.array([0, 1, 2, 0, 1, 2, 2, 1], np.int32)
+    for t, bag in enumerate(draw_bags(replace(sampling, blocks=blocks), 7, 0, 5, engine)):
+        counted = np.ones(8, bool) if weights is None else weights > 0
+        past = counted & (blocks <= cutoff(blocks, t))
+        of = [(np.sum(past[classes == c]), np.sum(counted[classes == c])) for c in range(4)]
+        want = [math.ceil(n * a / max(b, 1)) for n, (a, b) in zip(numbers, of, strict=True)]
+        bag = engine.asnumpy(bag)
+        assert np.bincount(classes, bag, 4).tolist() == want
+        assert not bag[~past].any()
 
 
 def test_groups_are_drawn_whole(engine):

@@ -66,6 +66,8 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "absolute error": ('`"absolute_error"`', UNLIKE_SURVIVAL),
     "logrank": ('`criterion="logrank"`', "survival"),
     "class_weight": ("`class_weight`", "forests trees bags AdaBoost boosting"),
+    "by class": ("`max_samples` of each class", "forests"),
+    "priors": ("`priors`", "forests"),
     "max_samples": ("`max_samples`, of boosting `subsample`", f"{BY_TREES} bags {BOOSTED}"),
     "warm_start": ("`warm_start`", f"{BY_TREES} bags {BOOSTED}"),
     "trees by oob": ('`n_estimators="auto"`', "forests quantiles survival bags"),
@@ -91,6 +93,7 @@ CATEGORIES = {
 ALTERNATIVES = [
     {*CATEGORIES}, {"absolute error", "logrank"}, {"binned", "dask", "dask by rows"},
     {"absolute error", "several quantiles"}, {"outputs", "several quantiles"},
+    {"max_samples", "by class"},
 ]  # fmt: skip
 
 
@@ -105,6 +108,8 @@ def has(kind: Any, name: str) -> bool:
         return False
     if name in ("absolute error", "class_weight", "several quantiles"):
         return of_classes(kind) == (name == "class_weight")
+    if name in ("by class", "priors"):
+        return of_classes(kind)
     if name == "outputs" and FAMILY[kind] == "boosting":
         return not of_classes(kind)
     return (name, kind) not in (("max_samples", EMBEDDING), ("oblique", gf.IsolationForest))
@@ -286,7 +291,9 @@ class Case:
         if "contamination" in names:
             asked["contamination"] = 0.1
         if "oob_score" in names:
-            drawn = self.kind().bootstrap or bool(used & {"groups", "max_samples", *BY_OOB})
+            drawn = self.kind().bootstrap or bool(
+                used & {"groups", "max_samples", "by class", *BY_OOB}
+            )
             judged = drawn or "blocks" in used
             asked |= {"bootstrap": drawn, "oob_score": judged and "dask by rows" not in used}
         for name in used & {*CATEGORIES}:
@@ -300,6 +307,11 @@ class Case:
             asked["loss" if boosts else "criterion"] = "absolute_error"
         if "max_samples" in used:
             asked |= {"subsample": 0.7} if boosts else {"max_samples": 30}
+        labels = np.unique(self.rows.y).tolist() if used & {"by class", "priors"} else []
+        if "by class" in used:
+            asked["max_samples"] = dict(zip(labels, (20, 0.8, 30), strict=False))
+        if "priors" in used:
+            asked["priors"] = dict.fromkeys(labels, 1 / len(labels))
         if "class_weight" in used:
             by_name = self.family == "forests" or "outputs" in used
             asked["class_weight"] = "balanced" if by_name else CLASS_WEIGHT
@@ -384,7 +396,10 @@ def tables() -> Iterator[str]:
         yield f'- **{letter}**{"".join(f" ({limit})" for limit in limits)}: "{message}"'
 
 
-ONLY = {"absolute error": "numbers", "class_weight": "classes", "several quantiles": "numbers"}
+ONLY = {
+    "absolute error": "numbers", "class_weight": "classes", "several quantiles": "numbers",
+    "by class": "classes", "priors": "classes",
+}  # fmt: skip
 LETTERS = {
     message: "a" * (i > 25) + chr(ord("a") + i % 26)
     for i, message in enumerate(

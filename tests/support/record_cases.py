@@ -183,6 +183,8 @@ def of_trees() -> Iterator[Case]:
     yield case(C, class_weight={0: 1, 1: 3, 2: 2})
     yield case(C, "few", on=EVERY, class_weight="balanced_subsample")
     yield case(C, "weights outputs", class_weight="balanced_subsample")
+    yield case(C, "few weights", on=EVERY, class_weight="balanced_bootstrap", priors="training")
+    yield case("ExtraTreesClassifier", bootstrap=True, max_samples={0: 60, 1: 0.5, 2: 20})
     yield case("ExtraTreesClassifier", "fractions", class_weight="balanced")
     yield case(T, "weights", class_weight={0: 0.5, 1: 1.7, 2: 0.0})
     yield case(T, "outputs", class_weight=[{0: 1, 1: 2, 2: 3}, "balanced"])

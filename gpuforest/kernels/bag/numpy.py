@@ -6,8 +6,8 @@ from gpuforest.common.dtypes import KEY, WEIGHT
 from gpuforest.common.hashing import hash_at
 
 
-def mulhi(a: np.ndarray, b: int) -> np.ndarray:
-    """The upper 64 bits of a * b, i64[...], for a u64[...] and 0 <= b < 2**63."""
+def mulhi(a: np.ndarray, b: int | np.ndarray) -> np.ndarray:
+    """The upper 64 bits of a * b, i64[...], for a u64[...] and b < 2**63, an int or u64[...]."""
     b_low, b_high = b & 0xFFFFFFFF, b >> 32
     a_low, a_high = a & 0xFFFFFFFF, a >> 32
     middle = a_high * b_low + ((a_low * b_low) >> 32)

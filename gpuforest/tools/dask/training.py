@@ -83,6 +83,8 @@ def why_not_rows(estimator: Any) -> str:
     if kind.whole_rows:
         return f"{kind.title}, which needs all rows of a node in one place"
     needing = [name for name in ("oob_score", "unbiased_importances") if params.get(name)]
+    if estimator._settings().by_class:
+        return "draws of each class"
     if params.get("class_weight") == "balanced_subsample":
         needing.append("class_weight")
     return "".join(f"{n}={params[n]!r}, which needs all rows in one place" for n in needing[:1])
