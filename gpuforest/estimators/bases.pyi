@@ -45,6 +45,7 @@ class BaseEstimator:
     n_times: Any
     random_state: Any
     refit: Any
+    shrinkage: Any
     sparse_output: Any
     splitter: Any
     warm_start: Any
