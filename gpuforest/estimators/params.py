@@ -458,14 +458,16 @@ OF_TREES = f"{OF_FIT} estimators_ estimator_ estimators_samples_ n_estimators_"
 EXPLAINED = "feature_importances_ expected_value_"
 SHRUNK = " oob_shrinkage_ shrinkage_"
 OUT_OF_BAG = "oob_score_ oob_decision_function_ oob_prediction_ oob_curve_"
-SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule shrinkage {SPLITS} class_weight random_state
-{MACHINE} {OF_FIT} {EXPLAINED} max_features_ tree_ ccp_alpha_ pruning_curve_"""
-FOREST = f"""n_estimators * criterion {TREE} shrinkage {SPLITS} {BAGS} class_weight voting {RUN} {OF_TREES}
-{EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
+SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule shrinkage {SPLITS} class_weight
+random_state {MACHINE} {OF_FIT} {EXPLAINED} max_features_ tree_ ccp_alpha_ pruning_curve_"""
+FOREST = f"""n_estimators * criterion {TREE} shrinkage {SPLITS} {BAGS} class_weight voting {RUN}
+{OF_TREES} {EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
 max_features_ min_samples_leaf_"""
-QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion", 1).replace(
-    "min_samples_leaf", "min_samples_leaf max_samples_leaf", 1
-).replace(" shrinkage", "", 1)
+QUANTILE_FOREST = (
+    FOREST.replace("criterion", "default_quantiles criterion", 1)
+    .replace("min_samples_leaf", "min_samples_leaf max_samples_leaf", 1)
+    .replace(" shrinkage", "", 1)
+)
 FOREST += SHRUNK
 # no shares of the total weight, and no gains by weight: the weight of a row is its hazard
 SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
