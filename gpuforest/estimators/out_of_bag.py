@@ -30,8 +30,8 @@ FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 # The candidates of both numbers
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
-# of lambda; not 0 for classes, so that no probability is 0
-SHRINKAGES = (0.0, *(2.0**i for i in range(-3, 8)))
+# of lambda; classes have no 0, so that each has a share in every tree that drew one of its rows
+SHRINKAGES = (0.0, 1 / 32, 1 / 8, *(2.0**i for i in range(-1, 8)))
 
 
 Attributes = dict[str, Any]
