@@ -93,7 +93,9 @@ def counted(lines: list[dict[str, Any]]) -> None:
         of: Any = {}
         for line in lines:
             if "error" not in line:
-                loss = {"log_loss": line["log_loss_kept"]} if "log_loss_kept" in line and kept else {}
+                loss = (
+                    {"log_loss": line["log_loss_kept"]} if "log_loss_kept" in line and kept else {}
+                )
                 of.setdefault((line["set"], line["method"]), {})[line["split"]] = line | loss
         names, methods = list(dict.fromkeys(name for name, _ in of)), [*METHODS]
         small = [name for name in names if name in {each.name for each in SMALL}]
