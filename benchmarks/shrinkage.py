@@ -1,4 +1,4 @@
-"""The forest "accurate" with hierarchical shrinkage by "oob" and without, and scikit-learn's forest.
+"""The forest "accurate" with hierarchical shrinkage and without, beside scikit-learn's forest.
 
     python -m benchmarks.shrinkage [--sets sonar,wine] [--repetitions 5]
 
@@ -63,8 +63,8 @@ def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Foun
     if (found := data_of(name, options.data)) is None:
         return None
     task = "Regressor" if public_data.BY_NAME[name].numbers else "Classifier"
-    X, y = found
-    parts = train_test_split(*found, random_state=split, stratify=None if task[0] == "R" else y)
+    stratify = None if task == "Regressor" else found[1]
+    parts = train_test_split(*found, random_state=split, stratify=stratify)
     model = METHODS[method](task, split)
     if split == 0:
         warm("gpuforest-forest-default", task)

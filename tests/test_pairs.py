@@ -148,8 +148,8 @@ def weights_are_relative(case, model):
     if "preset" not in case.used or case.family not in pairs.BOOSTED:  # with regularized leaves
         assert_same(case.fit(rows._replace(sample_weight=4 * rows.sample_weight)), model)
     # where nothing is drawn, a row of weight two is as two rows; but statistics number these anew,
-    # shrinkage counts two rows, and weights times those of classes are rounded. Two rows at risk have another hessian than one
-    # of their weight, and two rows of a query have two ranks
+    # shrinkage counts two rows, and weights times those of classes are rounded. Two rows at risk
+    # have another hessian than one of their weight, and two rows of a query have two ranks
     drawn = case.family in f"bags AdaBoost isolation {pairs.BOOSTED}"
     drawn = drawn or getattr(case.model(), "bootstrap", False)
     other = {"groups", "blocks", "ordered", "auto", "pruning", "class_weight", "shrinkage"}
