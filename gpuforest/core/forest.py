@@ -159,36 +159,46 @@ class Forest:
             values[rows] = self.node_means(first, last)[leaf[inside]]
         return values
 
-    def node_means(self, first: int, last: int) -> np.ndarray:
+    def node_means(self, first: int, last: int, by: np.ndarray | None = None) -> np.ndarray:
         """Proportions of classes, means or medians f64[m, n_values] of every node of the trees
-        first .. last - 1, shrunk if the forest is."""
+        first .. last - 1, shrunk if the forest is; f64[m, L, n_values] shrunk `by` f64[L]."""
         sums = self.node_sums(first, last)
         if self.node_values is None:
             means = self.coding.values(sums)
         else:
             means = self.node_values[slice(*self.tree_offsets[[first, last]])].copy()
-        return self.shrunk(means, first, last, sums) if self.shrinkage else means
+        if by is None and not self.shrinkage:
+            return means
+        shrunk = self.shrunk(means, first, last, sums, by)
+        return np.maximum(shrunk, 0.0) if self.coding.labels else shrunk  # no -1e-17
 
     def shrunk(
-        self, means: np.ndarray, first: int, last: int, sums: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, means: np.ndarray, first: int, last: int, sums: np.ndarray | None = None,
+        by: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """Values f64[m, n] of nodes, from what the rows of each node say, f64[m, n], by
         hierarchical shrinkage: the value of a child differs from its parent's by what the two say
         differently, divided by 1 + lambda / N, where N is the weight of the parent's rows (Agarwal,
         Tan, Ronen, Singh and Yu, "Hierarchical shrinkage", ICML 2022). `means` are changed where
-        nodes are links of chains, which have the branches of one node. sums : of `node_sums`"""
+        nodes are links of chains, which have the branches of one node.
+
+        sums : of `node_sums`
+        by : f64[L], in place of `shrinkage`; then f64[m, L, n]"""
         sums = self.node_sums(first, last) if sums is None else sums
         weight = sums.sum(axis=1) if self.coding.is_classes else sums[:, 0]
-        divisor, values = (1.0 + self.shrinkage / weight)[:, None], means.copy()
+        amounts = np.array([self.shrinkage]) if by is None else by
+        divisor = (1.0 + amounts / weight[:, None])[:, :, None]
+        values = np.repeat(means[:, None], len(amounts), axis=1)
         nodes = self.nodes[slice(*self.tree_offsets[[first, last]])]
         for split, left in reversed(list(self.upward(first, last))):
+            above, factor = values[split], divisor[split]
             for child in (left, left + 1):
-                values[child] = values[split] + (means[child] - means[split]) / divisor[split]
+                values[child] = above + (means[child] - means[split])[:, None] / factor
             if self.multiway:
                 link = self._goes_on(nodes, split, left)
                 for array in (values, means, divisor):
                     array[left[link] + 1] = array[split[link]]
-        return np.maximum(values, 0.0) if self.coding.labels else values  # no -1e-17
+        return values[:, 0] if by is None else values
 
     @staticmethod
     def _goes_on(nodes: np.ndarray, split: np.ndarray, left: np.ndarray) -> np.ndarray:

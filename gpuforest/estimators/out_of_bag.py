@@ -183,19 +183,18 @@ def tune_shrinkage(plan: TrainingPlan, forest: Forest, loss: Loss) -> Bunch:
     """The out-of-bag losses of the trees shrunk by each of the candidates. Rows go down each tree
     once, and its leaves have the values of all candidates."""
     coding, rows = forest.coding, plan.sample()
-    tried = [n for n in SHRINKAGES if n or not coding.labels]
+    tried = np.array([n for n in SHRINKAGES if n or not coding.labels])
     oob = OutOfBag(plan.training, plan.backend, rows, coding.n_values * len(tried))
     for first, last in tree_groups(forest, len(tried)):
-        part = replace(some_trees(forest, first, last), leaf_values=None, shrinkage=0.0)
-        leaf = is_leaf(part.nodes)
-        values = [
-            part.counted(plan.shrink(part, n).node_means(0, last - first)[leaf]) for n in tried
-        ]
-        part = replace(own_rows(part), leaf_values=np.hstack(values), combine="mean")
-        oob.add([replace(part, node_values=None)], last, first)
+        part = replace(some_trees(forest, first, last), leaf_values=None, combine="mean")
+        by = tried * plan.training.sampling.mean_weight
+        values = part.node_means(0, last - first, by)[is_leaf(part.nodes)]
+        values = forest.counted(values.reshape(-1, coding.n_values)).reshape(len(values), -1)
+        part = replace(own_rows(part), leaf_values=values, node_values=None)
+        oob.add([part], last, first)
     sums, counts = oob.on_host()
     errors = [loss(part, counts) for part in np.split(sums, len(tried), axis=1)]
-    return Bunch(shrinkage=np.array(tried, np.float64), error=np.array(errors, np.float64))
+    return Bunch(shrinkage=tried, error=np.array(errors, np.float64))
 
 
 def best_shrinkage(tried: Bunch) -> float:
