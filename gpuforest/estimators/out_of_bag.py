@@ -31,7 +31,7 @@ IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 # The candidates of both numbers
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
 # of lambda; classes have no 0, so that each has a share in every tree that drew one of its rows
-SHRINKAGES = (0.0, 1 / 32, 1 / 8, *(2.0**i for i in range(-1, 8)))
+SHRINKAGES = (0.0, *(2.0**i for i in range(-5, 8, 2)))
 
 
 Attributes = dict[str, Any]
