@@ -1,6 +1,6 @@
 """The forest "accurate" with hierarchical shrinkage and without, beside scikit-learn's forest.
 
-    python -m benchmarks.shrinkage [--sets sonar,wine] [--repetitions 5]
+    python -m benchmarks.shrinkage [--sets sonar,wine] [--repetitions 5] [--of-small 20]
 
 Forty sets: those of public_data.py that are not sealed, ten with fewer than 500 rows, and ten of
 some hundred to some thousand rows. Three quarters of the rows are for training, stratified by
@@ -77,10 +77,12 @@ def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Foun
 
 
 def main() -> None:
-    options = options_of(__doc__, sets=SETS, methods=[*METHODS], repetitions=5)
-    jobs = product(range(options.repetitions), options.sets, options.methods)
-    jobs_in_order = ((name, split, method) for split, name, method in jobs)
-    lines = take_turns(Log("shrinkage", threads=THREADS), jobs_in_order, fit, options)
+    options = options_of(__doc__, sets=SETS, methods=[*METHODS], repetitions=5, of_small=20)
+    few = {each.name for each in SMALL}
+    most = {name: options.of_small if name in few else options.repetitions for name in SETS}
+    every = product(range(max(most.values())), options.sets, options.methods)
+    jobs = ((name, split, method) for split, name, method in every if split < most[name])
+    lines = take_turns(Log("shrinkage", threads=THREADS), jobs, fit, options)
     ways = ("mean", "difference")
     show(lines, {"log_loss": ways, "log_loss_kept": ways, "rmse": ways, "fit_cpu_s": ("ratio",),
                  "predict_s": ("ratio",), "shrinkage": ("median",)})  # fmt: skip
