@@ -1,17 +1,21 @@
 """The forest "accurate" with hierarchical shrinkage and without, beside scikit-learn's forest.
 
     python -m benchmarks.shrinkage [--sets sonar,wine] [--repetitions 5] [--of-small 20]
+    python -m benchmarks.shrinkage --imodels
 
 Forty sets: those of public_data.py that are not sealed, ten with fewer than 500 rows, and ten of
 some hundred to some thousand rows. Three quarters of the rows are for training, stratified by
 class; all methods get the same splits, with one thread. Two log losses: one keeps probabilities
 2e-16 from 0 and 1, as scikit-learn's does, and "kept" 0.001. The last table counts sets.
+
+With --imodels, it converts forests of the small sets to scikit-learn, shrinks them by imodels'
+HSTreeClassifier and HSTreeRegressor, and prints how far these predictions lie from ours.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from typing import Any
@@ -76,8 +80,30 @@ def fit(name: str, split: int, method: str, options: argparse.Namespace) -> Foun
     return figures
 
 
+def beside_imodels(options: argparse.Namespace) -> Iterator[list[str]]:
+    """The largest difference to imodels' predictions, by set and lambda."""
+    import imodels
+
+    for each, amount in product(SMALL, (0.5, 10.0, 100.0)):
+        if (found := public_data.numbers(each.name, options.data)) is None:
+            continue
+        task = "Regressor" if each.numbers else "Classifier"
+        kind, method = getattr(gpuforest, f"RandomForest{task}"), "predict"
+        method += "" if each.numbers else "_proba"
+        plain, ours = (kind(random_state=0, shrinkage=x).fit(*found) for x in (0.0, amount))
+        theirs = getattr(imodels, f"HSTree{task}")(plain.to_sklearn(), reg_param=amount)
+        predictions = (getattr(model, method)(found[0]) for model in (ours, theirs))
+        difference = np.abs(np.subtract(*predictions)).max()
+        yield [each.name, f"{amount:g}", f"{difference:.1e}"]
+
+
 def main() -> None:
-    options = options_of(__doc__, sets=SETS, methods=[*METHODS], repetitions=5, of_small=20)
+    options = options_of(
+        __doc__, sets=SETS, methods=[*METHODS], repetitions=5, of_small=20, imodels=False
+    )
+    if options.imodels:
+        print(table(["set", "lambda", "differs by"], beside_imodels(options)))
+        return
     few = {each.name for each in SMALL}
     most = {name: options.of_small if name in few else options.repetitions for name in SETS}
     every = product(range(max(most.values())), options.sets, options.methods)
