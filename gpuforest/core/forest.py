@@ -170,7 +170,7 @@ class Forest:
         if by is None and not self.shrinkage:
             return means
         shrunk = self.shrunk(means, first, last, sums, by)
-        return np.maximum(shrunk, 0.0) if self.coding.labels else shrunk  # no -1e-17
+        return np.maximum(shrunk, 0.0, out=shrunk) if self.coding.labels else shrunk  # no -1e-17
 
     def shrunk(
         self, means: np.ndarray, first: int, last: int, sums: np.ndarray | None = None,

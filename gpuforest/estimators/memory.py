@@ -40,7 +40,7 @@ KEYED = 288  # bytes of a row of leaf tables of classes: its key, order and numb
 # Bytes of a row: of AdaBoost besides integer weights, and after a tree has grown; of survival while
 # rows are ranked by time, and while a thread puts them in the order of the leaves of several trees
 WEIGHING, JUDGING, RANKED, BY_LEAF = 9, 24, 50, 50
-SHRUNK = 3 * 8  # bytes of a value of a leaf by each lambda: alone, side by side and as predicted
+SHRUNK = 8 * 24  # of a node's value by eight lambdas, three times
 LEAST_BY_LEAF = 10 * memory.MIB
 FOREST_SIZE = "max_depth, n_estimators, max_samples or max_bins"  # what may be lowered
 
@@ -237,12 +237,12 @@ class Fit:
         walked = min(self.n_trees, memory.walked_at_once(N, backend.memory_budget))
         walked *= asked.unbiased_importances
         threads = min(backend.n_threads, self.n_trees) * self.is_survival
+        tree = n_nodes * self.coding.n_channels
+        at_once = min(self.n_trees * tree, forest.GROUP_VALUES / 32)
         return max(
             32 * self.coding.n_values * N * bool(asked.oob_score),
             JUDGING * N * asked.reweighted,
-            SHRUNK
-            * (asked.shrinkage == "oob")
-            * min(self.n_trees * n_nodes * self.coding.n_channels, forest.GROUP_VALUES),
+            SHRUNK * (asked.shrinkage == "oob") * max(tree, at_once),
             walked * (memory.WALKED * N + n_nodes * (40 + 32 * self.coding.n_channels)),
             RANKED * N * self.is_survival + threads * max(BY_LEAF * N, LEAST_BY_LEAF),
         )

@@ -185,7 +185,7 @@ def tune_shrinkage(plan: TrainingPlan, forest: Forest, loss: Loss) -> Bunch:
     coding, rows = forest.coding, plan.sample()
     tried = np.array([n for n in SHRINKAGES if n or not coding.labels])
     oob = OutOfBag(plan.training, plan.backend, rows, coding.n_values * len(tried))
-    for first, last in tree_groups(forest, len(tried)):
+    for first, last in tree_groups(forest, 4 * len(tried)):
         part = replace(some_trees(forest, first, last), leaf_values=None, combine="mean")
         by = tried * plan.training.sampling.mean_weight
         values = part.node_means(0, last - first, by)[is_leaf(part.nodes)]
