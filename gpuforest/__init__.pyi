@@ -118,7 +118,7 @@ class DecisionTreeClassifier(_DecisionTreeClassifier):
     min_samples_leaf: int | float; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
     min_impurity_decrease: float; ccp_alpha: float | str; ccp_cv: Any; ccp_rule: str
-    monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None
+    shrinkage: float; monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None
     categorical_features: Any; min_category_frequency: int; categorical_split: str
     feature_combinations: float | None; combination_weights: str
     class_weight: str | dict[Any, Any] | list[Any] | None
@@ -130,7 +130,8 @@ class DecisionTreeClassifier(_DecisionTreeClassifier):
         min_weight_fraction_leaf: float = 0.0, max_features: int | float | str | None = None,
         max_leaf_nodes: int | None = None, min_impurity_decrease: float = 0.0,
         ccp_alpha: float | str = 0.0, ccp_cv: Any = 10, ccp_rule: str = "min",
-        monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        shrinkage: float = 0.0, monotonic_cst: Any = None,
+        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary",
@@ -144,7 +145,7 @@ class DecisionTreeRegressor(_DecisionTreeRegressor):
     min_samples_leaf: int | float; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
     min_impurity_decrease: float; ccp_alpha: float | str; ccp_cv: Any; ccp_rule: str
-    monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None
+    shrinkage: float; monotonic_cst: Any; interaction_cst: list[Any] | tuple[Any, ...] | str | None
     categorical_features: Any; min_category_frequency: int; categorical_split: str
     feature_combinations: float | None; combination_weights: str
     random_state: int | np.random.RandomState | None; max_bins: int | str; backend: str
@@ -155,7 +156,7 @@ class DecisionTreeRegressor(_DecisionTreeRegressor):
         min_samples_leaf: int | float = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = None, max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0, ccp_alpha: float | str = 0.0, ccp_cv: Any = 10,
-        ccp_rule: str = "min", monotonic_cst: Any = None,
+        ccp_rule: str = "min", shrinkage: float = 0.0, monotonic_cst: Any = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
@@ -167,31 +168,32 @@ class DecisionTreeRegressor(_DecisionTreeRegressor):
 class ExtraSurvivalTrees(_ExtraSurvivalTrees):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; max_features: int | float | str | None
-    max_leaf_nodes: int | None; categorical_features: Any; min_category_frequency: int
-    categorical_split: str; feature_combinations: float | None; combination_weights: str
-    bootstrap: bool; max_samples: float | int | None; oob_score: bool; oob_tol: float
-    max_estimators: int; n_times: int; low_memory: bool
+    max_leaf_nodes: int | None; shrinkage: float | str; categorical_features: Any
+    min_category_frequency: int; categorical_split: str; feature_combinations: float | None
+    combination_weights: str; bootstrap: bool; max_samples: float | int | None; oob_score: bool
+    oob_tol: float; max_estimators: int; n_times: int; low_memory: bool
     random_state: int | np.random.RandomState | None; warm_start: bool; n_jobs: int | None
     verbose: int; max_bins: int | str; backend: str; memory_limit: int | str | None
     def __init__(
         self, n_estimators: int | str = 100, *, criterion: str = "exponential",
         max_depth: int | None = None, min_samples_split: int | float = 6,
         min_samples_leaf: int | float | str = 3, max_features: int | float | str | None = "sqrt",
-        max_leaf_nodes: int | None = None, categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5, categorical_split: str = "subset",
-        feature_combinations: float | None = None, combination_weights: str = "binary",
-        bootstrap: bool = True, max_samples: float | int | None = None, oob_score: bool = False,
-        oob_tol: float = 0.005, max_estimators: int = 1000, n_times: int = 150,
-        low_memory: bool = False, random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False, n_jobs: int | None = None, verbose: int = 0,
-        max_bins: int | str = "auto", backend: str = "auto", memory_limit: int | str | None = None,
+        max_leaf_nodes: int | None = None, shrinkage: float | str = 0.0,
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        categorical_split: str = "subset", feature_combinations: float | None = None,
+        combination_weights: str = "binary", bootstrap: bool = True,
+        max_samples: float | int | None = None, oob_score: bool = False, oob_tol: float = 0.005,
+        max_estimators: int = 1000, n_times: int = 150, low_memory: bool = False,
+        random_state: int | np.random.RandomState | None = None, warm_start: bool = False,
+        n_jobs: int | None = None, verbose: int = 0, max_bins: int | str = "auto",
+        backend: str = "auto", memory_limit: int | str | None = None,
     ) -> None: ...
 
 class ExtraTreesClassifier(_ExtraTreesClassifier):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | dict[Any, Any] | None
@@ -205,8 +207,8 @@ class ExtraTreesClassifier(_ExtraTreesClassifier):
         max_depth: int | None = None, min_samples_split: int | float = 2,
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = "sqrt", max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, monotonic_cst: Any = None,
-        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, shrinkage: float | str = 0.0,
+        monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = False,
@@ -255,7 +257,7 @@ class ExtraTreesRegressor(_ExtraTreesRegressor):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
@@ -268,8 +270,8 @@ class ExtraTreesRegressor(_ExtraTreesRegressor):
         max_depth: int | None = None, min_samples_split: int | float = 2,
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = 1.0, max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, monotonic_cst: Any = None,
-        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, shrinkage: float | str = 0.0,
+        monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = False,
@@ -400,7 +402,7 @@ class RandomForestClassifier(_RandomForestClassifier):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | dict[Any, Any] | None
@@ -414,8 +416,8 @@ class RandomForestClassifier(_RandomForestClassifier):
         max_depth: int | None = None, min_samples_split: int | float = 2,
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = "sqrt", max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, monotonic_cst: Any = None,
-        interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
+        min_impurity_decrease: float = 0.0, ccp_alpha: float = 0.0, shrinkage: float | str = 0.0,
+        monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
         combination_weights: str = "binary", bootstrap: bool = True,
@@ -465,7 +467,7 @@ class RandomForestRegressor(_RandomForestRegressor):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; min_weight_fraction_leaf: float
     max_features: int | float | str | None; max_leaf_nodes: int | None
-    min_impurity_decrease: float; ccp_alpha: float; monotonic_cst: Any
+    min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
     combination_weights: str; bootstrap: bool; max_samples: float | int | None
@@ -479,7 +481,7 @@ class RandomForestRegressor(_RandomForestRegressor):
         min_samples_leaf: int | float | str = 1, min_weight_fraction_leaf: float = 0.0,
         max_features: int | float | str | None = 0.3333333333333333,
         max_leaf_nodes: int | None = None, min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0, monotonic_cst: Any = None,
+        ccp_alpha: float = 0.0, shrinkage: float | str = 0.0, monotonic_cst: Any = None,
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
@@ -494,24 +496,25 @@ class RandomForestRegressor(_RandomForestRegressor):
 class RandomSurvivalForest(_RandomSurvivalForest):
     n_estimators: int | str; criterion: str; max_depth: int | None; min_samples_split: int | float
     min_samples_leaf: int | float | str; max_features: int | float | str | None
-    max_leaf_nodes: int | None; categorical_features: Any; min_category_frequency: int
-    categorical_split: str; feature_combinations: float | None; combination_weights: str
-    bootstrap: bool; max_samples: float | int | None; oob_score: bool; oob_tol: float
-    max_estimators: int; n_times: int; low_memory: bool
+    max_leaf_nodes: int | None; shrinkage: float | str; categorical_features: Any
+    min_category_frequency: int; categorical_split: str; feature_combinations: float | None
+    combination_weights: str; bootstrap: bool; max_samples: float | int | None; oob_score: bool
+    oob_tol: float; max_estimators: int; n_times: int; low_memory: bool
     random_state: int | np.random.RandomState | None; warm_start: bool; n_jobs: int | None
     verbose: int; max_bins: int | str; backend: str; memory_limit: int | str | None
     def __init__(
         self, n_estimators: int | str = 100, *, criterion: str = "exponential",
         max_depth: int | None = None, min_samples_split: int | float = 6,
         min_samples_leaf: int | float | str = 3, max_features: int | float | str | None = "sqrt",
-        max_leaf_nodes: int | None = None, categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5, categorical_split: str = "subset",
-        feature_combinations: float | None = None, combination_weights: str = "binary",
-        bootstrap: bool = True, max_samples: float | int | None = None, oob_score: bool = False,
-        oob_tol: float = 0.005, max_estimators: int = 1000, n_times: int = 150,
-        low_memory: bool = False, random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False, n_jobs: int | None = None, verbose: int = 0,
-        max_bins: int | str = "auto", backend: str = "auto", memory_limit: int | str | None = None,
+        max_leaf_nodes: int | None = None, shrinkage: float | str = 0.0,
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        categorical_split: str = "subset", feature_combinations: float | None = None,
+        combination_weights: str = "binary", bootstrap: bool = True,
+        max_samples: float | int | None = None, oob_score: bool = False, oob_tol: float = 0.005,
+        max_estimators: int = 1000, n_times: int = 150, low_memory: bool = False,
+        random_state: int | np.random.RandomState | None = None, warm_start: bool = False,
+        n_jobs: int | None = None, verbose: int = 0, max_bins: int | str = "auto",
+        backend: str = "auto", memory_limit: int | str | None = None,
     ) -> None: ...
 
 class RandomTreesEmbedding(_RandomTreesEmbedding):

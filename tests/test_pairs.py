@@ -119,7 +119,7 @@ def rows_are_judged_as_new_ones(case, model):
         assert same_forest(plain.forest_, model.forest_)
 
 
-BY_ERROR = {"trees by oob", "features by oob", "leaves by oob", "preset"}
+BY_ERROR = {"trees by oob", "features by oob", "leaves by oob", "shrinkage by oob", "preset"}
 
 
 def judged_too_well(case, rows):
@@ -148,11 +148,11 @@ def weights_are_relative(case, model):
     if "preset" not in case.used or case.family not in pairs.BOOSTED:  # with regularized leaves
         assert_same(case.fit(rows._replace(sample_weight=4 * rows.sample_weight)), model)
     # where nothing is drawn, a row of weight two is as two rows; but statistics number these anew,
-    # and weights times those of classes are rounded. Two rows at risk have another hessian than one
-    # of their weight, and two rows of a query have two ranks
+    # shrinkage counts two rows, and weights times those of classes are rounded. Two rows at risk
+    # have another hessian than one of their weight, and two rows of a query have two ranks
     drawn = case.family in f"bags AdaBoost isolation {pairs.BOOSTED}"
     drawn = drawn or getattr(case.model(), "bootstrap", False)
-    other = {"groups", "blocks", "ordered", "auto", "pruning", "class_weight"}
+    other = {"groups", "blocks", "ordered", "auto", "pruning", "class_weight", "shrinkage"}
     if not drawn and not case.used & other:
         times = 1 + np.arange(len(rows.X)) % 3
         weighed = case.fit(rows._replace(sample_weight=times))
@@ -175,12 +175,14 @@ def steps_give_the_model_of_one(case, model):
 
 
 def choices_are_those_of_a_fit_by_them(case, model):
-    names = {"n_estimators": "auto", "max_features": "oob", "min_samples_leaf": "oob"}
+    names = dict.fromkeys(("max_features", "min_samples_leaf", "shrinkage"), "oob")
+    names |= {"n_estimators": "auto"}
     chosen = {name: getattr(model, f"{name}_") for name, word in names.items()
               if getattr(model, name, None) == word}  # fmt: skip
     if chosen:
         assert same_forest(case.fit(**chosen).forest_, model.forest_)
-    if "n_estimators" in chosen and isinstance(model, RegressorMixin):
+    # the number of trees is chosen first
+    if {"n_estimators"} == chosen.keys() - {*SIZES} and isinstance(model, RegressorMixin):
         assert model.oob_curve_.error[-1] == 1 - model.oob_score_
 
 
@@ -212,6 +214,7 @@ def all_rows_grow_the_last_rounds(case, model):
         assert same_forest(case.fit(**again).forest_, model.forest_)
 
 
+SIZES = ("max_features", "min_samples_leaf")  # chosen before the number of trees
 LAWS = {
     "groups": rows_are_judged_as_new_ones, "blocks": rows_are_judged_as_new_ones,
     "zero weights": rows_of_no_weight_are_not_there, "weights": weights_are_relative,
@@ -219,6 +222,7 @@ LAWS = {
     "warm_start": steps_give_the_model_of_one, "trees by oob": choices_are_those_of_a_fit_by_them,
     "features by oob": choices_are_those_of_a_fit_by_them,
     "leaves by oob": choices_are_those_of_a_fit_by_them,
+    "shrinkage by oob": choices_are_those_of_a_fit_by_them,
     "preset": choices_are_those_of_a_fit_by_them, "refit": all_rows_grow_the_last_rounds,
     "binned": blocks_give_the_model_of_the_table,
 }  # fmt: skip

@@ -356,7 +356,9 @@ class NumbaBackend(numpy.NumpyBackend):
         self, forest: Forest, codes: Array, trees: range, skip: Array | None, total: Array
     ) -> Array:
         walked = forest.walked(trees)
-        mostly_zero = forest.coding.is_classes or forest.baseline is not None
+        mostly_zero = forest.baseline is not None or (
+            forest.coding.is_classes and forest.leaf_values is None and not forest.shrinkage
+        )
         if mostly_zero and forest.coding.n_values > DENSE_VALUES:
             begin, column, values = forest.sparse_values
         else:

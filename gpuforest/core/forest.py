@@ -52,6 +52,9 @@ class Forest:
     # f64[T], of boosted trees: how much each counts in a mean of votes or in a median. No two of
     # these trees share a row of the leaf table
     tree_weights: np.ndarray | None = None
+    # lambda of hierarchical shrinkage, times the mean weight of a draw, see `shrunk`; 0: there is
+    # no shrinkage. Else each leaf has its own row of the leaf table, and `leaf_values` are shrunk
+    shrinkage: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what is derived from them is not pickled."""
@@ -133,7 +136,9 @@ class Forest:
     def values(self) -> np.ndarray:
         """Values f64[V, n_values] that leaves add to predictions; votes have the tree's weight."""
         values, leaf = self.leaf_values, packed.is_leaf(self.nodes)
-        if values is None:
+        if values is None and self.shrinkage:
+            values = self._shrunk_leaves(leaf)
+        elif values is None:
             values = self.coding.values(self.leaf_sums)
             if self.node_values is not None:
                 values[packed.leaf_rows(self.nodes[leaf])] = self.node_values[leaf]
@@ -144,6 +149,62 @@ class Forest:
         weights = np.zeros(len(values))
         weights[packed.leaf_rows(self.nodes[leaf])] = weight_of_node[leaf]
         return values * weights[:, None]
+
+    def _shrunk_leaves(self, leaf: np.ndarray) -> np.ndarray:
+        """Shrunk values f64[V, n_values]; zeros in rows of leaves of other trees."""
+        values = np.zeros((len(self.leaf_sums), self.coding.n_values))
+        for first, last in tree_groups(self):
+            inside = slice(*self.tree_offsets[[first, last]])
+            rows = packed.leaf_rows(self.nodes[inside][leaf[inside]])
+            values[rows] = self.node_means(first, last)[leaf[inside]]
+        return values
+
+    def node_means(self, first: int, last: int, by: np.ndarray | None = None) -> np.ndarray:
+        """Proportions of classes, means or medians f64[m, n_values] of every node of the trees
+        first .. last - 1, shrunk if the forest is; f64[m, L, n_values] shrunk `by` f64[L]."""
+        sums = self.node_sums(first, last)
+        if self.node_values is None:
+            means = self.coding.values(sums)
+        else:
+            means = self.node_values[slice(*self.tree_offsets[[first, last]])].copy()
+        if by is None and not self.shrinkage:
+            return means
+        shrunk = self.shrunk(means, first, last, sums, by)
+        return np.maximum(shrunk, 0.0, out=shrunk) if self.coding.labels else shrunk  # no -1e-17
+
+    def shrunk(
+        self, means: np.ndarray, first: int, last: int, sums: np.ndarray | None = None,
+        by: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
+        """Values f64[m, n] of nodes, from what the rows of each node say, f64[m, n], by
+        hierarchical shrinkage: the value of a child differs from its parent's by what the two say
+        differently, divided by 1 + lambda / N, where N is the weight of the parent's rows (Agarwal,
+        Tan, Ronen, Singh and Yu, "Hierarchical shrinkage", ICML 2022). `means` are changed where
+        nodes are links of chains, which have the branches of one node.
+
+        sums : of `node_sums`
+        by : f64[L], in place of `shrinkage`; then f64[m, L, n]"""
+        sums = self.node_sums(first, last) if sums is None else sums
+        weight = sums.sum(axis=1) if self.coding.is_classes else sums[:, 0]
+        amounts = np.array([self.shrinkage]) if by is None else by
+        divisor = (1.0 + amounts / weight[:, None])[:, :, None]
+        values = np.repeat(means[:, None], len(amounts), axis=1)
+        nodes = self.nodes[slice(*self.tree_offsets[[first, last]])]
+        for split, left in reversed(list(self.upward(first, last))):
+            above, factor = values[split], divisor[split]
+            for child in (left, left + 1):
+                values[child] = above + (means[child] - means[split])[:, None] / factor
+            if self.multiway:
+                link = self._goes_on(nodes, split, left)
+                for array in (values, means, divisor):
+                    array[left[link] + 1] = array[split[link]]
+        return values[:, 0] if by is None else values
+
+    @staticmethod
+    def _goes_on(nodes: np.ndarray, split: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """Whether the right children of splits are links of their chains, bool[n]."""
+        feature = packed.unpack(xp, nodes)[0]
+        return np.asarray(packed.has_set(nodes[split]) & (feature[left + 1] == feature[split]))
 
     def counted(self, values: np.ndarray) -> np.ndarray:
         """What nodes with the values f64[V, n_values] add to the forest's prediction."""
@@ -211,9 +272,9 @@ class Forest:
         """Levels below the roots; all links of a chain count as one level."""
         if not self.multiway:
             return len(self.levels()) - 1
-        feature, depth = packed.unpack(xp, self.nodes)[0], np.zeros(self.n_nodes, np.int64)
+        depth = np.zeros(self.n_nodes, np.int64)
         for above, left in reversed(list(self.upward())):
-            goes_on = packed.has_set(self.nodes[above]) & (feature[left + 1] == feature[above])
+            goes_on = self._goes_on(self.nodes, above, left)
             depth[left], depth[left + 1] = depth[above] + 1, depth[above] + ~goes_on
         return int(depth.max())
 
@@ -261,9 +322,10 @@ def joined(trees: list[Forest]) -> Forest:
     )
 
 
-def tree_groups(forest: Forest) -> list[tuple[int, int]]:
-    """Ranges (first, last) of trees first .. last - 1 whose channel sums fit GROUP_VALUES."""
-    n_values = forest.leaf_sums.shape[1]
+def tree_groups(forest: Forest, times: int = 1) -> list[tuple[int, int]]:
+    """Ranges (first, last) of trees first .. last - 1 whose channel sums fit GROUP_VALUES; `times`:
+    as many values at once as there are sums, each."""
+    n_values = forest.leaf_sums.shape[1] * times
     cost = np.diff(forest.tree_offsets) * n_values + forest.edges.n_features
     group = np.cumsum(cost) // GROUP_VALUES
     cuts = np.flatnonzero(np.diff(group)) + 1
@@ -286,6 +348,7 @@ def check_forest(forest: Forest) -> None:
         _check_leaves(forest.leaf_sums, forest.coding)
         for check in (_check_leaf_values, _check_medians, _check_trees, _check_tree_weights):
             check(forest)
+        _check_shrinkage(forest)
     except ModelFormatError:
         raise
     except Exception as error:  # whatever damage does to code that trusts its data
@@ -437,6 +500,16 @@ def _check_tree_weights(forest: Forest) -> None:
     owner = np.zeros(len(forest.leaf_sums), np.int64)
     owner[row] = tree
     need(np.array_equal(owner[row], tree), "a leaf of two trees")
+
+
+def _check_shrinkage(forest: Forest) -> None:
+    need(type(forest.shrinkage) is float, "a shrinkage that is no number")
+    need(0 <= forest.shrinkage < math.inf, "a shrinkage out of range")
+    if forest.shrinkage:
+        averages = forest.combine in ("mean", "votes") and forest.tree_weights is None
+        need(averages, "shrinkage of trees that count by weights")
+        rows = packed.leaf_rows(forest.nodes[packed.is_leaf(forest.nodes)])
+        need(np.bincount(rows).max() == 1, "shrunk leaves that share a row")
 
 
 def _check_trees(forest: Forest) -> None:

@@ -134,6 +134,13 @@ class Sampling:
         return self.weights is not None and not of_draws
 
     @property
+    def mean_weight(self) -> float:
+        """The mean weight that a row of some weight adds to a bag each time it is drawn."""
+        if self.weights is None or not self.multiplies:
+            return float(self.draw_weight)
+        return float(self.draw_weight * (self.weights.sum(dtype=np.int64) / self.n_counted))
+
+    @property
     def most_drawn(self) -> int:
         """Limit of a group's draws in a bag, so that sums do not overflow. More draws have a chance
         below 10**-30 (Chernoff's bound)."""

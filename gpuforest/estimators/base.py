@@ -18,7 +18,16 @@ from gpuforest.core import criteria, rules
 from gpuforest.core.forest import Forest
 from gpuforest.core.model import Model, is_public
 from gpuforest.data import arrays, binned, validation
-from gpuforest.estimators import bases, capabilities, fit_scope, memory, methods, settings, task
+from gpuforest.estimators import (
+    bases,
+    capabilities,
+    fit_scope,
+    memory,
+    methods,
+    out_of_bag,
+    settings,
+    task,
+)
 from gpuforest.estimators.out_of_bag import learned, n_trees_of, tuned
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.prepare import prepare
@@ -118,6 +127,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             waves += grow.grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
+            if plan.settings.shrinkage == "oob":
+                forest, known = out_of_bag.shrink(plan, self._task, forest, known)
         self._keep(forest, plan)
         if plan.settings.oob_score:
             self._set_oob_score_and_attributes(plan, known)
@@ -363,6 +374,8 @@ def grown_settings(estimator: Any) -> settings.Settings:
     tried = known.get("oob_parameters_", known.get("oob_max_features_", {}))
     names: list[str] = [name for name in asked.by_error if name in tried]
     chosen: dict[str, Any] = {n: int(tried[n][np.argmin(tried["error"])]) for n in names}
+    if "oob_shrinkage_" in known:
+        chosen["shrinkage"] = out_of_bag.best_shrinkage(known["oob_shrinkage_"])
     if asked.even_bins is not None:
         chosen["max_depth"] = settings.depth_of(estimator.max_samples_)
     return replace(asked, **chosen)

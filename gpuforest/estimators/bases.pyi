@@ -51,6 +51,7 @@ class BaseEstimator:
     priors: Any
     random_state: Any
     refit: Any
+    shrinkage: Any
     sparse_output: Any
     splitter: Any
     warm_start: Any

@@ -89,6 +89,12 @@ REFUSALS = [
     Refusal("oblique", "logrank",
         "criterion={criterion!r} takes no feature_combinations: pass criterion='exponential', or "
         "leave feature_combinations out"),
+    *(Refusal(shrinks, "monotonic",
+        "monotonic_cst bounds the means of leaves before they are shrunk: set shrinkage=0, or "
+        "monotonic_cst=None", NOT_BOOSTING)
+        for shrinks in ("shrinkage", "shrinkage by oob")),
+    Refusal("shrinkage", "",
+        "AdaBoost weighs trees by their errors and takes no shrinkage: set it to 0", "AdaBoost"),
     Refusal("warm_start", "trees by oob",
         'n_estimators="auto" adds to no earlier trees: set warm_start=False, or n_estimators to a '
         "number"),
@@ -101,6 +107,8 @@ REFUSALS = [
     Refusal("interactions", "dask by rows", ONE_PLACE.format("interaction_cst")),
     Refusal("oblique", "dask by rows", ONE_PLACE.format("combinations of features")),
     Refusal("absolute error", "dask by rows", ONE_PLACE.format("criterion={criterion!r}")),
+    Refusal("shrinkage by oob", "dask by rows",
+        ROWS.format("shrinkage='oob', which needs all rows in one place")),
     *(Refusal(a, "dask by rows", APART)
         for a in ("features by oob", "leaves by oob", "preset", "trees by oob")),
     Refusal("blocks", "",
@@ -124,6 +132,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
         "warm_start": params.get("warm_start", False),
         "trees by oob": params.get("n_estimators") == "auto",
         "pruning": params.get("ccp_alpha") == "cv",
+        "shrinkage": params.get("shrinkage", 0) != 0,
         "monotonic": params.get("monotonic_cst") is not None and np.any(params["monotonic_cst"]),
         "interactions": params.get("interaction_cst") is not None,
         "by class": isinstance(params.get("max_samples"), Mapping)

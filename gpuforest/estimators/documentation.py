@@ -40,6 +40,10 @@ ATTRIBUTES: dict[str, Any] = {
     "oob_parameters_": ("Bunch of `max_features`, `min_samples_leaf` and `error`",
         'With min_samples_leaf="oob": the pairs that the fit tried, and the loss of each (by the '
         "criterion, or the log loss) as it would be with infinitely many trees."),
+    "oob_shrinkage_": ("Bunch of `shrinkage` and `error`",
+        'With shrinkage="oob": the numbers that the fit tried, and the loss of each (by the '
+        "criterion, or the log loss)."),
+    "shrinkage_": ("float", 'Lambda of shrinkage; for "oob" the number that the fit chose.'),
     "n_estimators_": ("int", "Number of trees."),
     "max_features_": ("int", "Number of features that a split tries."),
     "min_samples_leaf_": ("int or float",

@@ -43,6 +43,7 @@ class BaseForest(BaseTrees):
     oob_curve_: Bunch
     oob_max_features_: Bunch
     oob_parameters_: Bunch
+    oob_shrinkage_: Bunch
 
     @property
     def estimator(self) -> Any:
@@ -178,6 +179,12 @@ def fewest_rows(self: Any) -> int | float:
     """Rows that either side of a split must have; also where they were chosen, their number."""
     check_is_fitted(self)
     return grown_settings(self).min_samples_leaf
+
+
+def shrinkage(self: Any) -> float:
+    """Lambda of hierarchical shrinkage; for "oob" the number that the fit chose."""
+    check_is_fitted(self)
+    return float(grown_settings(self).shrinkage)
 
 
 class ForestRegressor(BaseForest, Regressor):

@@ -27,6 +27,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
     _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
+    shrinkage_ = property(ensembles.shrinkage)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
@@ -34,6 +35,7 @@ class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
     min_samples_leaf_ = property(ensembles.fewest_rows)
+    shrinkage_ = property(ensembles.shrinkage)
 
 
 @params.parameters(params.FOREST, bootstrap=False)
@@ -53,6 +55,7 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     _splitter = "random"
     _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
+    shrinkage_ = property(ensembles.shrinkage)
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
@@ -64,6 +67,7 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
     _splitter = "random"
     min_samples_leaf_ = property(ensembles.fewest_rows)
+    shrinkage_ = property(ensembles.shrinkage)
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)

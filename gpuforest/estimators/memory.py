@@ -41,6 +41,7 @@ KEYED = 288  # bytes of a row of leaf tables of classes: its key, order and numb
 # rows are ranked by time, and while a thread puts them in the order of the leaves of several trees
 WEIGHING, JUDGING, RANKED, BY_LEAF = 9, 24, 50, 50
 JUDGED = 6  # of a feature with target statistics: a number, and its code, see `BinnedMatrix`
+SHRUNK = 8 * 24  # of a node's value by eight lambdas, three times
 LEAST_BY_LEAF = 10 * memory.MIB
 FOREST_SIZE = "max_depth, n_estimators, max_samples or max_bins"  # what may be lowered
 
@@ -160,6 +161,7 @@ class Fit:
         n_leaves = min(self.leaves[0], self.most_leaves)
         nodes = T * 8 * (2 + self.words) * n_leaves
         rows = n_waves * min(self.leaf_rows(size), n_leaves * size)  # of the waves' leaf tables
+        kept = T * n_leaves if self.settings.shrinkage else rows  # a row for each leaf
         # and threads, and Python's objects
         growing = n_workers * self.wave_bytes(worker, size) + memory.MIB / 2
         if n_waves > 1 and backend.on_host:  # waves are copied into one forest
@@ -175,7 +177,7 @@ class Fit:
             binning=table.binning_bytes(backend),
             bags=at_once * (4 * N + 8 * self.bag_rows),
             growing=math.ceil(max(growing, self.after_bytes(backend))),
-            forest=math.ceil(nodes + 8 * (C + (C - 1) * self.is_survival) * rows),
+            forest=math.ceil(nodes + 8 * (C + (C - 1) * self.is_survival) * kept),
         )
 
     def leaf_rows(self, n_trees: float, growing: bool = False) -> float:
@@ -238,9 +240,12 @@ class Fit:
         walked = min(self.n_trees, memory.walked_at_once(N, backend.memory_budget))
         walked *= asked.unbiased_importances
         threads = min(backend.n_threads, self.n_trees) * self.is_survival
+        tree = n_nodes * self.coding.n_channels
+        at_once = min(self.n_trees * tree, forest.GROUP_VALUES / 32)
         return max(
             32 * self.coding.n_values * N * bool(asked.oob_score),
             JUDGING * N * asked.reweighted,
+            SHRUNK * (asked.shrinkage == "oob") * max(tree, at_once),
             walked * (memory.WALKED * N + n_nodes * (40 + 32 * self.coding.n_channels)),
             RANKED * N * self.is_survival + threads * max(BY_LEAF * N, LEAST_BY_LEAF),
         )

@@ -12,13 +12,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Bunch
 
 from gpuforest.common import progress
-from gpuforest.core.forest import Forest
+from gpuforest.core.forest import Forest, tree_groups
+from gpuforest.core.nodes import is_leaf
 from gpuforest.core.rules import Sampling
 from gpuforest.estimators.plan import Pair, TrainingPlan
 from gpuforest.estimators.settings import PAIR, features_tried
 from gpuforest.estimators.task import Task
 from gpuforest.explain.importances import unbiased_importances
+from gpuforest.explain.node_values import own_rows
 from gpuforest.explain.oob import Curve, Error, Loss, OutOfBag, change, curve_points
+from gpuforest.explain.paths import some_trees
 from gpuforest.growing.grow import keeping_scratch
 
 # The fewest trees: tuneRF tries 50, and this is a point of every curve. Errors of fewer trees
@@ -27,10 +30,13 @@ FIRST_TREES = 48
 IMPROVEMENT = 0.05  # of the error, as a part of it: tuneRF's
 # The candidates of both numbers
 SHARES, LEAVES = ("sqrt", 1 / 3, 1 / 2, 3 / 4, None), (1, 2, 5, 10, 20)
+# of lambda; classes have no 0, so that each has a share in every tree that drew one of its rows
+SHRINKAGES = (0.0, *(2.0**i for i in range(-5, 8, 2)))
 
 
 Attributes = dict[str, Any]
 Tuned = tuple[TrainingPlan, list[Forest], int, Attributes]
+Judged = tuple[Forest, Attributes]
 Measure = Callable[[OutOfBag, list[Forest]], float]
 
 
@@ -157,6 +163,43 @@ def tune_leaves(plan: TrainingPlan, loss: Loss, with_features: bool) -> Trials:
     pair = trials.downhill([(pair[0], leaf) for leaf in leaves], pair)
     trials.downhill([(n_tried, pair[1]) for n_tried in numbers], pair)
     return trials
+
+
+def shrink(plan: TrainingPlan, task: Task, forest: Forest, known: Attributes) -> Judged:
+    """The forest with the shrinkage that has the least out-of-bag loss, and what is `known`."""
+    of, judges = plan.evaluation, forest
+    if plan.blocks is not None:
+        judges, sampling = known.get("_judges_", (None, of.training.sampling))
+        judges = judges or plan.evaluation_forest(forest.n_trees)
+    with progress.stage("out of bag"):
+        found = tune_shrinkage(of, judges, task.loss(of))
+    best, known = best_shrinkage(found), known | {"oob_shrinkage_": found}
+    if plan.blocks is not None:
+        known["_judges_"] = of.shrink(judges, best), sampling
+    return plan.shrink(forest, best), known
+
+
+def tune_shrinkage(plan: TrainingPlan, forest: Forest, loss: Loss) -> Bunch:
+    """The out-of-bag losses of the trees shrunk by each of the candidates. Rows go down each tree
+    once, and its leaves have the values of all candidates."""
+    coding, rows = forest.coding, plan.sample()
+    tried = np.array([n for n in SHRINKAGES if n or not coding.labels])
+    oob = OutOfBag(plan.training, plan.backend, rows, coding.n_values * len(tried))
+    for first, last in tree_groups(forest, 4 * len(tried)):
+        part = replace(some_trees(forest, first, last), leaf_values=None, combine="mean")
+        by = tried * plan.training.sampling.mean_weight
+        values = part.node_means(0, last - first, by)[is_leaf(part.nodes)]
+        values = forest.counted(values.reshape(-1, coding.n_values)).reshape(len(values), -1)
+        part = replace(own_rows(part), leaf_values=values, node_values=None)
+        oob.add([part], last, first)
+    sums, counts = oob.on_host()
+    errors = [loss(part, counts) for part in np.split(sums, len(tried), axis=1)]
+    return Bunch(shrinkage=tried, error=np.array(errors, np.float64))
+
+
+def best_shrinkage(tried: Bunch) -> float:
+    """The candidate of the least error, the least of equals."""
+    return float(tried.shrinkage[np.argmin(tried.error)])
 
 
 def grow_until_converged(

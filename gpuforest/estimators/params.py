@@ -87,6 +87,12 @@ PRUNING = (
     "Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3): the subtree of the largest "
     "cost complexity below this is kept; 0: no pruning."
 )
+LAMBDA = Interval(Real, 0.0, 1e12, closed="both")
+SHRINKAGE = (
+    "Lambda of hierarchical shrinkage (Agarwal et al., ICML 2022): a node's value differs from its "
+    "parent's by what their rows say, divided by 1 + lambda / rows of the parent. 0: leaves "
+    "predict what their rows say. See docs/out_of_bag.md."
+)
 # of each parameter: its default, its constraints, and its text; then its types as the
 # documentation has them, unless they follow from the constraints
 TABLE: Table = {
@@ -131,6 +137,8 @@ TABLE: Table = {
     "ccp_rule": ("min", [StrOptions(set(RULES))],
         'The subtree that `ccp_alpha="cv"` takes: the smallest of the least error, or of at most '
         "one standard error more."),
+    "shrinkage": (0.0, [LAMBDA, StrOptions({"oob"})],
+        f'{SHRINKAGE} "oob": the number with the least out-of-bag loss; this needs bootstrap.'),
     "monotonic_cst": (None, ["array-like", None],
         "1: the prediction (of classes, the probability of the second) must not fall as the "
         "feature rises, -1: it must not rise, 0: either. For two classes, or one real output.",
@@ -280,6 +288,7 @@ OF_A_TREE = PLAIN_LEAF | {
         "Number of features that a split tries; constant ones do not count. None: all."),
     "ccp_alpha": (0.0, [at_least(0.0, Real), StrOptions({"cv"})],
         f'{PRUNING} "cv": cross-validation chooses the number.'),
+    "shrinkage": (0.0, [LAMBDA], SHRINKAGE),
     "class_weight": (None, [StrOptions({"balanced"}), *CLASS_WEIGHT],
         f"{CLASS_WEIGHTS}. {LISTS}"),
     "forest_": ("gpuforest.core.forest.Forest", "The tree as arrays."),
@@ -496,20 +505,25 @@ OF_FIT = f"""classes_ n_classes_ n_outputs_ {OF_DATA} is_categorical_ seed_ crit
 forest_"""
 OF_TREES = f"{OF_FIT} estimators_ estimator_ estimators_samples_ n_estimators_"
 EXPLAINED = "feature_importances_ expected_value_"
+SHRUNK = " oob_shrinkage_ shrinkage_"
 OUT_OF_BAG = "oob_score_ oob_decision_function_ oob_prediction_ oob_curve_"
-SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule {SPLITS} class_weight random_state
-{MACHINE} {OF_FIT} {EXPLAINED} max_features_ tree_ ccp_alpha_ pruning_curve_"""
-FOREST = f"""n_estimators * criterion {TREE} {SPLITS} {BAGS} class_weight priors voting {RUN}
+SINGLE_TREE = f"""* criterion splitter {TREE} ccp_cv ccp_rule shrinkage {SPLITS} class_weight
+random_state {MACHINE} {OF_FIT} {EXPLAINED} max_features_ tree_ ccp_alpha_ pruning_curve_"""
+FOREST = f"""n_estimators * criterion {TREE} shrinkage {SPLITS} {BAGS} class_weight priors
+voting {RUN}
 {OF_TREES} {EXPLAINED} unbiased_feature_importances_ {OUT_OF_BAG} oob_max_features_ oob_parameters_
 max_features_ min_samples_leaf_"""
-QUANTILE_FOREST = FOREST.replace("criterion", "default_quantiles criterion", 1).replace(
-    "min_samples_leaf", "min_samples_leaf max_samples_leaf", 1
+QUANTILE_FOREST = (
+    FOREST.replace("criterion", "default_quantiles criterion", 1)
+    .replace("min_samples_leaf", "min_samples_leaf max_samples_leaf", 1)
+    .replace(" shrinkage", "", 1)
 )
+FOREST += SHRUNK
 # no shares of the total weight, and no gains by weight: the weight of a row is its hazard
 SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
-max_leaf_nodes {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol max_estimators
-n_times low_memory {RUN} unique_times_ event_times_ {OUT_OF_BAG} {OF_TREES} {EXPLAINED}
-max_features_ min_samples_leaf_"""
+max_leaf_nodes shrinkage {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol
+max_estimators n_times low_memory {RUN} unique_times_ event_times_ {OUT_OF_BAG} {OF_TREES}
+{EXPLAINED} max_features_ min_samples_leaf_{SHRUNK}"""
 CAUSAL = f"""n_estimators * model_y model_t model_z discrete_treatment honest max_depth
 min_samples_split min_samples_leaf max_features max_samples {CATEGORIES} random_state n_jobs verbose
 {MACHINE} {OF_FIT} n_estimators_ oob_score_ oob_curve_ oob_effect_ feature_importances_

@@ -82,7 +82,12 @@ class TrainingPlan:
             forest = node_values.clip_leaves(forest, signs, criterion)
         if settings.is_single and criterion.spread is not None and not forest.coding.several:
             forest = node_values.with_leaf_impurity(forest, training, backend, y, criterion)
-        return forest
+        return forest if settings.shrinkage == "oob" else self.shrink(forest, settings.shrinkage)
+
+    def shrink(self, forest: Forest, shrinkage: float | str) -> Forest:
+        """The forest with hierarchical shrinkage by this lambda."""
+        amount = float(shrinkage) * self.training.sampling.mean_weight
+        return node_values.shrink(forest, amount)
 
     def evaluation_forest(self, n_trees: int) -> Forest:
         """The trees that judge rows by blocks of time."""

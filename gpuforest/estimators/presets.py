@@ -13,7 +13,9 @@ FOREST: dict[str, Parameters] = {
     "fast": {"n_estimators": 50, "min_samples_leaf": 2, "categorical_split": "auto"},
     "scikit-learn": {},
 }  # fmt: skip
-FOREST_OF_CLASSES = FOREST | {"accurate": FOREST["accurate"] | {"criterion": "entropy"}}
+FOREST_OF_CLASSES = FOREST | {
+    "accurate": FOREST["accurate"] | {"criterion": "entropy", "shrinkage": "oob"}
+}
 BOOSTING: dict[str, Parameters] = {
     "accurate": {
         "learning_rate": 0.05, "max_iter": 1000, "max_leaf_nodes": 16, "min_samples_leaf": 2,
@@ -66,4 +68,7 @@ class HasPresets:
         """
         if name not in cls._presets:
             raise ValueError(f"preset {name!r} is unknown: pass one of {', '.join(cls._presets)}")
-        return cls(**{**cls._presets[name], **params})
+        given = cls._presets[name]
+        if params.get("monotonic_cst") is not None:  # which is refused beside it
+            given = {name: value for name, value in given.items() if name != "shrinkage"}
+        return cls(**{**given, **params})

@@ -70,6 +70,7 @@ class Settings:
     max_estimators: int = 1
     oob_tol: float = 0.005
     voting: str = "soft"
+    shrinkage: float | str = 0.0
     bootstrap: bool = False
     max_samples: Any = None
     oob_score: Any = False
@@ -164,7 +165,7 @@ def depth_of(n_drawn: int) -> int:
 
 
 # the words by which out-of-bag errors choose a parameter
-BY_ERROR = {"n_estimators": "auto", "max_features": "oob", "min_samples_leaf": "oob"}
+BY_ERROR = {"n_estimators": "auto", **dict.fromkeys((*PAIR, "shrinkage"), "oob")}
 
 
 def check_out_of_bag(params: Mapping[str, Any]) -> None:

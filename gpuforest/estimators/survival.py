@@ -85,6 +85,7 @@ class SurvivalForest(ensembles.BaseForest):
     estimators_samples_ = property(methods.estimators_samples_)
     _keeps_draws = True
     min_samples_leaf_ = property(ensembles.fewest_rows)
+    shrinkage_ = property(ensembles.shrinkage)
 
     def _keep(self, forest: Forest, plan: TrainingPlan | None = None) -> None:
         if plan is not None:

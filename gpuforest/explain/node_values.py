@@ -35,14 +35,25 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: criteria.Criterion
     means, bounded = (np.concatenate(part) for part in zip(*groups, strict=True))
     if forest.node_values is not None:
         return replace(forest, node_values=bounded[:, None])
-    nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
+    leaf = is_leaf(forest.nodes)
     if np.array_equal(means[leaf], bounded[leaf]):
         return forest
+    forest = own_rows(forest)
+    values = forest.coding.with_means(forest.leaf_sums, bounded[leaf])
+    return replace(forest, leaf_values=values)
+
+
+def own_rows(forest: Forest) -> Forest:
+    """The forest with a row of the leaf table for each leaf, in their order."""
+    nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
     rows = leaf_rows(nodes[leaf])
     nodes[leaf] = np.arange(len(rows), dtype=np.uint64) + np.uint64(LEAF_WORD)
-    sums = forest.leaf_sums[rows]
-    values = forest.coding.with_means(sums, bounded[leaf])
-    return replace(forest, nodes=nodes, leaf_sums=sums, leaf_values=values)
+    return replace(forest, nodes=nodes, leaf_sums=forest.leaf_sums[rows])
+
+
+def shrink(forest: Forest, shrinkage: float) -> Forest:
+    """The forest with hierarchical shrinkage by this lambda times the mean weight of a draw."""
+    return replace(own_rows(forest) if shrinkage else forest, shrinkage=shrinkage)
 
 
 def bounded_means(

@@ -35,7 +35,7 @@ from gpuforest.core.criteria import Criterion
 from gpuforest.core.forest import Forest, tree_groups
 from gpuforest.core.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, unpack
 from gpuforest.explain.importances import split_gains
-from gpuforest.explain.node_values import bounded_means, clip_leaves, node_impurity
+from gpuforest.explain.node_values import bounded_means, clip_leaves, node_impurity, own_rows
 from gpuforest.explain.paths import decision_paths, split_nodes
 from gpuforest.growing.assemble import in_order
 
@@ -66,7 +66,8 @@ def keep_splits(forest: Forest, keep: np.ndarray) -> Forest:
         sets = sets[np.repeat(split, np.diff(forest.set_at, append=len(sets)))]
     pruned = replace(forest, nodes=nodes, tree_offsets=tree_offsets, leaf_sums=leaf_sums, sets=sets)
     names = [name for name in ("node_values", "node_errors") if getattr(forest, name) is not None]
-    return replace(pruned, **{name: getattr(forest, name)[kept] for name in names})
+    pruned = replace(pruned, **{name: getattr(forest, name)[kept] for name in names})
+    return own_rows(pruned) if forest.shrinkage else pruned
 
 
 def _kept_nodes(forest: Forest, keep: np.ndarray) -> np.ndarray:
@@ -228,11 +229,11 @@ def try_rows(
 
 def _predictions(forest: Forest, criterion: Criterion, signs: np.ndarray) -> np.ndarray:
     """The prediction of each node as a leaf: class numbers i64[m, n_outputs], or f64[m, K]."""
+    coding, values = forest.coding, forest.node_means(0, 1)
     if forest.node_values is not None:
-        return forest.node_values
-    coding, sums = forest.coding, forest.node_sums(0, 1)
-    values = coding.values(sums)
+        return values
     if len(signs):
+        sums = forest.node_sums(0, 1)
         values = coding.with_means(sums, bounded_means(forest, signs, criterion, 0, 1)[1])
     if coding.is_classes:
         return np.asarray(values.argmax(axis=1)[:, None])

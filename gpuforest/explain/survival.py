@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +32,7 @@ from gpuforest.explain import paths, quantile_forest
 R = TypeVar("R")
 
 CELLS_AT_ONCE, DRAWN_AT_ONCE = 2**21, 2**18  # of bags of trees that are looked at together
+PATH_NODES = 16  # about the nodes on a path; where leaves are shrunk, each has a row's draws
 STEPS_AT_ONCE = 2**20  # about this number of steps of leaves are added up together
 
 
@@ -59,7 +61,7 @@ def person_time(event: np.ndarray, time: np.ndarray, weight: np.ndarray) -> np.n
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps of each leaf's curves, node after node."""
+    """Steps of each leaf's curves, node after node; of all nodes where leaves are shrunk."""
 
     times: np.ndarray  # f64[E], times of events of all training rows, ascending
     begin: np.ndarray  # i64[M + 1], first step of each node
@@ -71,17 +73,24 @@ class Steps:
         """Whether the risks of the leaves are equal to the risks of `with_risks`."""
         M, leaf = forest.n_nodes, is_leaf(forest.nodes)
         node, later = np.repeat(np.arange(M), np.diff(self.begin)), len(self.times) - self.time
-        risks = [np.bincount(node, rises * later, M)[leaf] for rises in self.hazard.T]
-        return np.array_equal(risks, forest.values[leaf_rows(forest.nodes[leaf])].T)
+        risks = np.stack([np.bincount(node, rises * later, M) for rises in self.hazard.T], axis=1)
+        found = _of_leaves(forest, risks)
+        return np.array_equal(found, forest.values[leaf_rows(forest.nodes[leaf])])
+
+
+def _of_leaves(forest: Forest, values: np.ndarray) -> np.ndarray:
+    """Values f64[n, K] of leaves, shrunk if the forest is, from those of nodes f64[M, K]."""
+    values = forest.shrunk(values, 0, forest.n_trees) if forest.shrinkage else values
+    return np.asarray(values[is_leaf(forest.nodes)])
 
 
 def steps_of(forest: Forest, rows: quantile_forest.TrainingRows, backend: Backend) -> Steps:
-    """The steps of all leaves, from training rows whose targets are [time, cause or 0]."""
+    """The steps of leaves (or nodes), from training rows whose targets are [time, cause or 0]."""
     time, cause = rows.y[:, 0], rows.y[:, 1].astype(np.int64)
     times = time_grid(rows, len(time))
     number = np.searchsorted(times, time).astype(np.int32)
 
-    def of_trees(nodes: Array, node: Array, row: Array, count: Array, at_risk: Array) -> Any:
+    def of_trees(part: Forest, node: Array, row: Array, count: Array, at_risk: Array) -> Any:
         new = _changes(node) | _changes(number[row])
         events = np.zeros((int(new.sum()), forest.coding.n_outputs), np.int64)
         events[np.cumsum(new) - 1, cause[row] - 1] = count
@@ -90,7 +99,7 @@ def steps_of(forest: Forest, rows: quantile_forest.TrainingRows, backend: Backen
         left = (at_risk - events.sum(axis=1)) / at_risk
         fall = np.append(1.0, _products_within(left, node))[:-1]
         fall[_changes(node)] = 1.0
-        sizes = np.bincount(node, minlength=len(nodes))
+        sizes = np.bincount(node, minlength=part.n_nodes)
         return sizes, at, events / at_risk[:, None], fall[:, None] * events / at_risk[:, None]
 
     parts = list(zip(*_of_events(forest, rows, of_trees, backend), strict=True))
@@ -107,10 +116,10 @@ def with_risks(forest: Forest, rows: quantile_forest.TrainingRows, backend: Back
     later = (len(times) - np.searchsorted(times, time)).astype(np.int32)
     values = np.zeros((len(forest.leaf_sums), K))
 
-    def of_trees(nodes: Array, node: Array, row: Array, count: Array, at_risk: Array) -> None:
+    def of_trees(part: Forest, node: Array, row: Array, count: Array, at_risk: Array) -> None:
         at, rises = node * K + cause[row] - 1, count / at_risk * later[row]
-        leaf, risk = is_leaf(nodes), np.bincount(at, rises, len(nodes) * K)
-        values[leaf_rows(nodes[leaf])] = risk.reshape(-1, K)[leaf]
+        risk = np.bincount(at, rises, part.n_nodes * K).reshape(-1, K)
+        values[leaf_rows(part.nodes[is_leaf(part.nodes)])] = _of_leaves(part, risk)
 
     _of_events(forest, rows, of_trees, backend)
     return replace(forest, leaf_values=values)
@@ -119,8 +128,9 @@ def with_risks(forest: Forest, rows: quantile_forest.TrainingRows, backend: Back
 def _of_events(
     forest: Forest, rows: quantile_forest.TrainingRows, of_trees: Callable[..., R], backend: Backend
 ) -> list[R]:
-    """Results of `of_trees` for a few trees at a time. It gets nodes u64[M] and, for each event
-    (leaf, time, cause): node, first row, number of events, draws at risk, i64[n] each."""
+    """Results of `of_trees` for a few trees at a time. It gets them and, for each event (leaf,
+    time, cause): node, first row, number of events, draws at risk, i64[n] each. Where leaves are
+    shrunk, it gets the events of all nodes."""
     time, cause = rows.y.T
     order = np.lexsort((np.where(cause > 0, cause, np.inf), time))  # at equal times events first
     order = order.astype(np.int32)  # and all that follows stays small
@@ -132,6 +142,8 @@ def _of_events(
         part = paths.some_trees(forest, trees.start, trees.stop)
         bags, tree, row, key = quantile_forest.drawn_leaves(part, rows, trees.start)
         key += part.tree_offsets[tree]
+        if forest.shrinkage:
+            key, tree, row = _of_paths(part, key, tree, row)
         key <<= bits
         key += place[row]
         key.sort()  # which leaves the trees where they are
@@ -144,12 +156,28 @@ def _of_events(
         first, count = (values[cause[row[first]] > 0] for values in (first, count))
         since = np.flatnonzero(new_time)[np.cumsum(new_time)[first] - 1]
         at_risk = upto[np.searchsorted(leaf, leaf[first], side="right")] - upto[since]
-        return of_trees(part.nodes, leaf[first], row[first], count, at_risk)
+        return of_trees(part, leaf[first], row[first], count, at_risk)
 
     n, drawn = len(order), rows.sampling.n_draws if rows.sampling.groups is None else 0
-    size = max(1, min(CELLS_AT_ONCE // n, DRAWN_AT_ONCE // min(drawn or n, n)))
+    at_once = DRAWN_AT_ONCE // (PATH_NODES if forest.shrinkage else 1)
+    size = max(1, min(CELLS_AT_ONCE // n, at_once // min(drawn or n, n)))
     trees = blocks(forest.n_trees, backend.n_threads, size)
     return parallel_map(of, trees, backend.n_threads)
+
+
+def _of_paths(
+    part: Forest, node: np.ndarray, tree: np.ndarray, row: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every node on the paths to leaves i64[n], and the tree and the row of each; trees ascend."""
+    parent, found = paths.parents_of(part), list[tuple[np.ndarray, ...]]()
+    while len(node):
+        found.append((node, tree, row))
+        node = parent[node]
+        below = node >= 0
+        node, tree, row = node[below], tree[below], row[below]
+    nodes, trees, rows = (np.concatenate(column) for column in zip(*found, strict=True))
+    by_tree = np.argsort(trees, kind="stable")
+    return nodes[by_tree], trees[by_tree], rows[by_tree]
 
 
 def _changes(values: np.ndarray) -> np.ndarray:
@@ -184,6 +212,8 @@ def curves(
     forest: Forest, steps: Steps, X: Array, grid: np.ndarray, backend: Backend, change: np.ndarray
 ) -> np.ndarray:
     """The sums at the times of `grid` of what changes by `change` at each step, f64[N, G]."""
+    if forest.shrinkage:
+        return shrunk_curves(forest, steps, X, grid, backend, change)
     # the first time of the grid that is not before each time of events
     column, parts = np.searchsorted(grid, steps.times), []
     G, T = len(grid), forest.n_trees
@@ -198,6 +228,24 @@ def curves(
             at = row * (G + 1) + column[steps.time[step]]
             rises = np.bincount(at, change[step], n * (G + 1)).reshape(n, G + 1)
             parts.append(np.cumsum(rises[:, :G], axis=1) / T)
+    return np.concatenate(parts)
+
+
+def shrunk_curves(
+    forest: Forest, steps: Steps, X: Array, grid: np.ndarray, backend: Backend, change: np.ndarray
+) -> np.ndarray:
+    """`curves` of shrunk leaves: means of the curves on a leaf's path. `steps` are of all nodes."""
+    column, G, parts = np.searchsorted(grid, steps.times), len(grid), []
+    for _, leaves in paths.leaf_blocks(forest, X, backend):
+        total = np.zeros((len(leaves), G))
+        for t, (begin, end) in enumerate(pairwise(forest.tree_offsets.tolist())):
+            first, last = steps.begin[[begin, end]]
+            node = np.repeat(np.arange(end - begin), np.diff(steps.begin[begin : end + 1]))
+            at = node * (G + 1) + column[steps.time[first:last]]
+            rises = np.bincount(at, change[first:last], (end - begin) * (G + 1))
+            of_nodes = np.cumsum(rises.reshape(-1, G + 1)[:, :G], axis=1)
+            total += forest.shrunk(of_nodes, t, t + 1)[leaves[:, t] - begin]
+        parts.append(total / forest.n_trees)
     return np.concatenate(parts)
 
 

@@ -90,6 +90,7 @@ CURVES: dict[str, dict[str, list[type]]] = {
     "oob_curve": {"n_estimators": [int], "error": [float]},
     "oob_max_features": {"max_features": [int], "error": [float]},
     "oob_parameters": {"max_features": [int], "min_samples_leaf": [int], "error": [float]},
+    "oob_shrinkage": {"shrinkage": [float], "error": [float]},
     "pruning_curve": {
         "ccp_alphas": [float], "n_leaves": [int], "errors": [float], "std_errors": [float]
     },
@@ -100,7 +101,7 @@ TRAINING = {"rows": int, "version": str}  # facts about every fit
 # with "?" may be absent
 HEADER: dict[str, Any] = {
     **dict.fromkeys(("estimator", "criterion", "classes_dtype?", "combine?"), str),
-    **dict.fromkeys(("scale", "oob_score?", "ccp_alpha?", "offset?"), float),
+    **dict.fromkeys(("scale", "oob_score?", "ccp_alpha?", "offset?", "shrinkage?"), float),
     **{name: [str] for name in ("feature_names?", "classes?")},
     **dict.fromkeys(("votes?", "oblique?"), bool),
     **{f"{name}?": columns for name, columns in CURVES.items()},
@@ -315,6 +316,7 @@ def _header(model: Model, sampling: rules.Sampling | None) -> Header:
         **{name: _facts(name, facts.get(kept)) for name, kept in KEPT.items()},
         "combine": None if is_usual else forest.combine,
         "oblique": forest.oblique or None,
+        "shrinkage": forest.shrinkage or None,
         "outputs": [[_kind_of(labels), labels.tolist()] for labels in coding.several] or None,
         **({"classes": coding.classes.tolist(), "classes_dtype": kind} if kind in TEXT else {}),
         "boosting": boosting,
@@ -466,6 +468,7 @@ def _forest(header: Header, arrays: Arrays) -> Forest:
         **{name: arrays.get(name) for name in OPTIONAL},  # type: ignore[arg-type]
         sets=arrays.get("sets", np.zeros(0, np.uint64)),
         oblique=header.get("oblique", False),
+        shrinkage=header.get("shrinkage", 0.0),
         combine=header.get("combine", "votes" if votes else "mean"),
     )
 

@@ -75,8 +75,8 @@ def _leaf_text(view: views.TreeView, leaf: int) -> str:
     forest, row = view.forest, view.child[leaf]
     sums, values, coding = forest.leaf_sums[row], forest.values[row], forest.coding
     if coding.several:
-        parts = [part[0] for part in coding.split(sums[None])]
-        outputs = zip(coding.several, parts, parts, strict=True)
+        both = ([part[0] for part in coding.split(a[None])] for a in (sums, values))
+        outputs = zip(coding.several, *both, strict=True)
         return "classes: " + "; ".join(_shares(*output) for output in outputs)
     if coding.classes is None:
         shown = values.tolist() if len(values) > 1 else float(values[0])

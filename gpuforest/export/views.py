@@ -170,18 +170,18 @@ class TreeView(Splits):
             return self._boosted(sums)
         weight = sums.sum(axis=1) if forest.coding.is_classes else sums[:, 0].copy()
         impurity = node_values.node_impurity(forest, 0, self.model.criterion)
-        return {"n_samples": weight, "impurity": impurity, "value": self._value(sums)}
+        return {"n_samples": weight, "impurity": impurity, "value": self._value()}
 
-    def _value(self, sums: np.ndarray) -> np.ndarray:
+    def _value(self) -> np.ndarray:
         """Shares of the classes, means or medians."""
         forest, coding, signs = self.forest, self.forest.coding, self.model.signs()
         if forest.node_values is not None:
-            return forest.node_values[:, :, None].copy()
+            return forest.node_means(0, 1)[:, :, None]
         if len(signs):
             means = node_values.bounded_means(forest, signs, self.model.criterion, 0, 1)[1]
             values = forest.counted(coding.of_means(means))
         else:
-            values, leaf = forest.counted(coding.values(sums)), self.feature < 0
+            values, leaf = forest.counted(forest.node_means(0, 1)), self.feature < 0
             values[leaf] = forest.values[self.child[leaf]]
         return coding.stacked(values)
 

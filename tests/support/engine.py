@@ -133,7 +133,8 @@ def same_forest(a: Forest, b: Forest) -> bool:
         for f in (a, b)
     )
     pairs = zip(one, other, strict=True)
-    return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in pairs)
+    equal = all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in pairs)
+    return equal and a.shrinkage == b.shrinkage
 
 
 class DeepFrom(numba.NumbaBackend):

@@ -61,6 +61,7 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "multiway": ('`categorical_split="multiway"`', f"{UNBOOSTED} forests quantiles isolation"),
     "ordered": ('`categorical_split="ordered_target"`', UNLIKE_SURVIVAL),
     "auto": ('`categorical_split="auto"`', UNLIKE_SURVIVAL),
+    "shrinkage": ("`shrinkage`", "forests survival trees bags"),
     "monotonic": ("`monotonic_cst`", f"forests trees bags AdaBoost {BOOSTED}"),
     "oblique": ("`feature_combinations`", f"{UNBOOSTED} {BY_TREES}"),
     "absolute error": ('`"absolute_error"`', UNLIKE_SURVIVAL),
@@ -73,6 +74,7 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "trees by oob": ('`n_estimators="auto"`', "forests quantiles survival bags"),
     "features by oob": ('`max_features="oob"`', "forests quantiles survival"),
     "leaves by oob": ('`min_samples_leaf="oob"`', "forests quantiles survival"),
+    "shrinkage by oob": ('`shrinkage="oob"`', "forests survival"),
     "preset": ('`preset("accurate")`', f"forests {BOOSTED}"),
     "early stopping": ("`early_stopping`", BOOSTED),
     "refit": ("`refit`", BOOSTED),
@@ -85,7 +87,7 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "dask": ("dask", "forests survival boosting"),
     "dask by rows": ('dask, `strategy="rows"`', "forests"),
 }  # fmt: skip
-BY_OOB = {"trees by oob", "features by oob", "leaves by oob", "preset"}
+BY_OOB = {"trees by oob", "features by oob", "leaves by oob", "shrinkage by oob", "preset"}
 CATEGORIES = {
     "subset": "subset", "multiway": "multiway", "ordered": "ordered_target", "auto": "auto"
 }  # fmt: skip
@@ -94,6 +96,7 @@ ALTERNATIVES = [
     {*CATEGORIES}, {"absolute error", "logrank"}, {"binned", "dask", "dask by rows"},
     {"absolute error", "several quantiles"}, {"outputs", "several quantiles"},
     {"max_samples", "by class"},
+    {"shrinkage", "shrinkage by oob"},
 ]  # fmt: skip
 
 
@@ -249,6 +252,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "trees by oob": {"n_estimators": "auto", "max_estimators": 6, "oob_tol": 100.0},
     "features by oob": {"max_features": "oob"},
     "leaves by oob": {"min_samples_leaf": "oob"},
+    "shrinkage": {"shrinkage": 5.0},
+    "shrinkage by oob": {"shrinkage": "oob"},
     "early stopping": STOPPING,
     "refit": {"refit": True, **STOPPING},
     "interactions": {"interaction_cst": [[0, 1], [2, 3]]},
@@ -276,6 +281,10 @@ class Case:
         return draw(self.kind, self.used)
 
     @property
+    def signs(self) -> list[int]:
+        return [1, 0, 0, 0, 0][: self.rows.X.shape[1]]
+
+    @property
     def number(self) -> str:
         """The parameter that says how many trees grow."""
         return "max_iter" if self.family in BOOSTED else "n_estimators"
@@ -286,6 +295,7 @@ class Case:
         asked: dict[str, Any] = {**SMALL[self.family]}
         if "preset" in used:
             few = {self.number: 4 if boosts else 6, "max_leaf_nodes": 4 if boosts else None}
+            few |= {"monotonic_cst": self.signs} if "monotonic" in used else {}
             asked = self.kind.preset("accurate", **few).get_params()
         asked |= {"random_state": 0} | ({"n_jobs": 1} if "n_jobs" in names else {})
         if "contamination" in names:
@@ -302,7 +312,7 @@ class Case:
         for name in [name for name in PARAMETERS if name in used]:
             asked |= PARAMETERS[name]
         if "monotonic" in used:
-            asked["monotonic_cst"] = [1, 0, 0, 0, 0][: self.rows.X.shape[1]]
+            asked["monotonic_cst"] = self.signs
         if "absolute error" in used:
             asked["loss" if boosts else "criterion"] = "absolute_error"
         if "max_samples" in used:

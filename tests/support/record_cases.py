@@ -270,6 +270,10 @@ def of_tools() -> Iterator[Case]:
     grows: dict[str, Any] = {"n_estimators": "auto", "max_estimators": 100, "oob_tol": 0.02}
     yield case(C, "", "oob_curve_", max_depth=4, **grows)
     yield case("ExtraTreesRegressor", "", "oob_curve_", bootstrap=True, max_depth=4, **grows)
+    shrinks: dict[str, Any] = {"shrinkage": "oob", "n_estimators": 9}
+    yield case(C, "few", "oob_shrinkage_", EVERY, **shrinks)
+    yield case(R, "few outputs", "oob_shrinkage_", CPU, **shrinks)
+    yield case("RandomSurvivalForest", "few", "oob_shrinkage_", EVERY, **shrinks)
     tries: dict[str, Any] = {"max_features": "oob", "max_depth": 4}
     yield case(R, "", "oob_max_features_", **tries)
     yield case(C, "", "oob_max_features_ oob_curve_", **(tries | grows))

@@ -87,6 +87,8 @@ def why_not_rows(estimator: Any) -> str:
         return "draws of each class"
     if params.get("class_weight") == "balanced_subsample":
         needing.append("class_weight")
+    if params.get("shrinkage") == "oob":
+        needing.append("shrinkage")
     return "".join(f"{n}={params[n]!r}, which needs all rows in one place" for n in needing[:1])
 
 
@@ -127,7 +129,8 @@ def continues(estimator: Any) -> bool:
 def shares_trees(estimator: Any) -> bool:
     """True if trees are independent: no out-of-bag errors choose numbers or parameters."""
     number = getattr(estimator, "n_estimators", None)
-    by_error = (getattr(estimator, name, None) == word for name, word in settings.BY_ERROR.items())
+    words = settings.BY_ERROR | {"shrinkage": None}  # which is chosen after the trees have grown
+    by_error = (getattr(estimator, name, words) == word for name, word in words.items())
     return isinstance(number, int | np.integer) and not any(by_error)
 
 
