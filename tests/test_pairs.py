@@ -150,7 +150,7 @@ def weights_are_relative(case, model):
     # where nothing is drawn, a row of weight two is as two rows; but statistics number these anew,
     # shrinkage counts two rows, and weights times those of classes are rounded. Two rows at risk
     # have another hessian than one of their weight, and two rows of a query have two ranks
-    drawn = case.family in f"bags AdaBoost isolation {pairs.BOOSTED}"
+    drawn = case.family in f"bags AdaBoost isolation effects {pairs.BOOSTED}"
     drawn = drawn or getattr(case.model(), "bootstrap", False)
     other = {"groups", "blocks", "ordered", "auto", "pruning", "class_weight", "shrinkage"}
     if not drawn and not case.used & other:

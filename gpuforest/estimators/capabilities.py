@@ -9,7 +9,7 @@ import numpy as np
 from gpuforest.core import criteria
 from gpuforest.data import passes, target_statistics
 
-TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards ranking"
+TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards ranking effects"
 ALL = f"{TARGETED} isolation"
 WITHOUT_LABELS = ("isolation", "AdaBoost")  # they leave groups and blocks of BinnedData unread
 ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
@@ -114,6 +114,8 @@ REFUSALS = [
     Refusal("blocks", "",
         "survival forests weigh rows by the hazard of all rows, so no row is judged by earlier "
         "ones only: pass no blocks", "survival"),
+    Refusal("blocks", "",
+        "effects are not judged by blocks of time: bin the data without blocks", "effects"),
     Refusal("outputs of classes", "",
         "y should be a 1d array: boosting of classes has one output", "boosting"),
     Refusal("outputs", "",

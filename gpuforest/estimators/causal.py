@@ -16,7 +16,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget, EffectCoding
 from gpuforest.data import arrays, binned, validation
-from gpuforest.estimators import ensembles, fit_scope, params, settings
+from gpuforest.estimators import capabilities, ensembles, fit_scope, params, settings
 from gpuforest.estimators.forests import RandomForestRegressor
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import Encoded, Numbers, On
@@ -130,7 +130,7 @@ class CausalForest(ensembles.BaseForest):
         self._validate_params()
         given = binned.FitInput.of(X, y, sample_weight, groups)
         if given.blocks is not None:
-            raise ValueError("effects are not judged by blocks of time: pass data without blocks")
+            capabilities.refuse(self._family, {"blocks"})
         rows = self._expected(given, treatment, instrument)
         return super().fit(given.X, rows.values, given.sample_weight, groups=given.groups)
 

@@ -34,6 +34,7 @@ FAMILIES: dict[str, tuple[Any, ...]] = {
     "AdaBoost": (gf.AdaBoostClassifier, gf.AdaBoostRegressor),
     "boosting": (gf.HistGradientBoostingClassifier, gf.HistGradientBoostingRegressor),
     "hazards": (gf.HistGradientBoostingSurvival,), "ranking": (gf.HistGradientBoostingRanker,),
+    "effects": (gf.CausalForest,),
 }  # fmt: skip
 EMBEDDING = gf.RandomTreesEmbedding
 FAMILY = {kind: family for family, kinds in FAMILIES.items() for kind in kinds}
@@ -43,6 +44,7 @@ HEADS = {
     "trees": "`DecisionTree*`", "bags": "`Bagging*`", "AdaBoost": "`AdaBoost*`",
     "boosting": "`HistGradientBoosting*` of classes and numbers",
     "hazards": "`HistGradientBoostingSurvival`", "ranking": "`HistGradientBoostingRanker`",
+    "effects": "`CausalForest`",
 }  # fmt: skip
 
 ALL, TARGETED = capabilities.ALL, capabilities.TARGETED
@@ -51,7 +53,7 @@ BOOSTED, TIMED = "boosting hazards ranking", "survival hazards"
 UNBOOSTED, BY_TREES = "trees bags AdaBoost", "forests quantiles survival isolation"
 # what a fit can be given: how the page calls it, and the families that have it
 CAPABILITIES: dict[str, tuple[str, str]] = {
-    "groups": ("`groups`, of rankers `qid`", f"forests quantiles survival bags {BOOSTED}"),
+    "groups": ("`groups`, of rankers `qid`", f"forests quantiles survival bags {BOOSTED} effects"),
     "blocks": ("`blocks`", "forests quantiles bags boosting hazards"),
     "zero weights": ("`sample_weight` with zeros", ALL),
     "weights": ("`sample_weight` of fractions", ALL),
@@ -241,6 +243,7 @@ SMALL: dict[str, dict[str, Any]] = {
     **{name: {"n_estimators": 4, "max_depth": 6} for name in ("forests", "quantiles", "survival")},
     "isolation": {"n_estimators": 4}, "trees": {"max_depth": 6}, "bags": {"n_estimators": 4},
     "AdaBoost": {"n_estimators": 3},
+    "effects": {"n_estimators": 8, "max_depth": 6, "model_y": 0.0, "model_t": 0.5},
     **{name: {"max_iter": 3, "max_leaf_nodes": 4, "min_samples_leaf": 2}
         for name in BOOSTED.split()},
 }  # fmt: skip
@@ -340,14 +343,16 @@ class Case:
 
     def fit(self, rows: Rows | None = None, backend: str = "numba", **changes: Any) -> Any:
         rows = self.rows if rows is None else rows
-        model = self.model(backend, **changes)
+        model, more = self.model(backend, **changes), {}
+        if self.family == "effects":  # by a feature, whatever its model says
+            more = {"treatment": (np.asarray(pd.DataFrame(rows.X).iloc[:, 1]) > 0) * 1.0}
         if "binned" in self.used or (self.family == "ranking" and rows.blocks is not None):
             rows = binned(model, rows)
-        return self.grown(model, rows)
+        return self.grown(model, rows, **more)
 
-    def grown(self, model: Any, rows: Rows) -> Any:
+    def grown(self, model: Any, rows: Rows, **more: Any) -> Any:
         """The fitted model; a warm start comes in two steps."""
-        passed = {name: part for name, part in rows._asdict().items() if part is not None}
+        passed = {name: part for name, part in rows._asdict().items() if part is not None} | more
         if self.family == "ranking" and "groups" in passed:
             passed["qid"] = passed.pop("groups")
         if "warm_start" in self.used:

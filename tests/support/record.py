@@ -61,8 +61,10 @@ def fitted(case: Case, backend: str) -> Any:
         n_trees = case.params["n_estimators"]
         model.set_params(n_estimators=n_trees // 2).fit(X, y, weights)
         model.set_params(n_estimators=n_trees)
-    queries = {"qid": np.arange(len(y)) // 20} if case.estimator.endswith("Ranker") else {}
-    return model.fit(X, y, weights, **queries)
+    more = {"qid": np.arange(len(y)) // 20} if case.estimator.endswith("Ranker") else {}
+    if case.estimator == "CausalForest":
+        more = {"treatment": X[:, 2] > 0}
+    return model.fit(X, y, sample_weight=weights, **more)
 
 
 def answers(model: Any, case: Case) -> Iterator[Any]:

@@ -284,6 +284,10 @@ def of_tools() -> Iterator[Case]:
     yield case(T, "categories", "transform apply", max_leaf_nodes=12, **SETS)
     yield case(T, "fractions again", "transform", warm_start=True, max_depth=None)
     yield case("IsolationForest", "few", "apply", EVERY, max_samples=40, contamination=0.1)
+    known: dict[str, Any] = {"n_estimators": 6, "model_y": 0.0, "model_t": 0.5}
+    yield case("CausalForest", "few", "oob_effect_ effect_and_std", EVERY, **known)
+    yield case("CausalForest", "fractions", "feature_importances_", n_jobs=2, n_estimators=6)
+    yield case("CausalForest", "categories", "oob_effect_", CPU, **known, categorical_features=[4])
     for n_jobs in (1, 2, 3):
         yield case("RandomForestClassifier", n_jobs=n_jobs, n_estimators=7)
         yield case("ExtraTreesRegressor", "weights outputs", n_jobs=n_jobs, criterion="poisson")
