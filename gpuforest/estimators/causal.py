@@ -72,7 +72,9 @@ class Effect(Numbers):
     def judged(self, plan: TrainingPlan, forest: Forest, means: np.ndarray) -> dict[str, Any]:
         rows = effects.EffectRows(np.asarray(plan.checked.values))
         found = rows.with_effects(effects.effects_of(means) * rows.unit)
-        return {"oob_score_": 1 - self.error(plan.checked, None)(means), "_rows_": found}
+        counted = plan.training.sampling.counted
+        seen = means if counted is None else means[counted]
+        return {"oob_score_": 1 - self.error(plan.checked, counted)(seen), "_rows_": found}
 
 
 @params.parameters(params.CAUSAL, params.OF_EFFECTS)
@@ -122,13 +124,13 @@ class CausalForest(ensembles.BaseForest):
 
     def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, treatment: Any = None, *, instrument: Any = None,
-        sample_weight: Any = None, groups: Any = None,
+        sample_weight: Any = None, groups: Any = None, blocks: Any = None,
     ) -> Self:  # fmt: skip
         """Grow the trees."""
         if isinstance(X, binned.FitInput):  # grown elsewhere from the same rows
             return super().fit(X)
         self._validate_params()
-        given = binned.FitInput.of(X, y, sample_weight, groups)
+        given = binned.FitInput.of(X, y, sample_weight, groups, blocks)
         if given.blocks is not None:
             capabilities.refuse(self._family, {"blocks"})
         rows = self._expected(given, treatment, instrument)

@@ -22,7 +22,7 @@ from gpuforest.splits.kinds import kind_for
 RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 Weights = np.ndarray | None  # f64[N]; None: all are equal
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
-FEWEST_UNITS = 20  # rows or groups, of which a tree grows from a quarter
+FEWEST_UNITS = 8  # rows or groups, of which a tree grows from a quarter
 AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
 BALANCED = "balanced_bootstrap"
 PAIR = ("max_features", "min_samples_leaf")  # of trees, which out-of-bag errors may choose
