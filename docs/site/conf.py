@@ -68,6 +68,7 @@ SEARCH = {
     "deployment": ["save a model", "save model", "load a model", "onnx", "docker", "pickle"],
     "explanations": ["shap", "shap values", "explain a prediction"],
     "gpu": ["gpu", "cuda", "cupy"],
+    "rare_classes": ["imbalanced classes", "balanced random forest", "class weights", "priors"],
     "groups": ["grouped data", "clustered data", "repeated measures", "group k-fold", "groups"],
     "importances": ["feature importance", "variable importance", "permutation importance"],
     "install": ["install", "pip install", "python versions", "windows", "macos", "platforms"],
