@@ -197,7 +197,7 @@ def study(name: str) -> Bunch:
         X = frame[[*features, "exercise", "active", "wt71"]].astype(float)
         given = {"X": X, "y": frame.wt82_71, "treatment": frame.qsmk.astype(float)}
         return Bunch(given=given, how={}, published="3.4 (2.4 to 4.5) kg")
-    frame = frame.dropna(subset=["got", "any", "age", "distvct", "hiv2004"])
+    frame = frame.dropna(subset=["got", "any", "age", "distvct", "hiv2004", "villnum"])
     X, w = frame[["age", "distvct", "hiv2004"]].astype(float), frame["any"].astype(float)
     given = {"X": X, "y": frame.got.astype(float), "treatment": w, "groups": frame.villnum}
     return Bunch(given=given, how={"model_t": float(w.mean())}, published="about 0.45")
@@ -236,7 +236,7 @@ def main() -> None:
         jobs = product([f"{options.rows:,} x 20"], splits, TIMED)
         lines = take_turns(log, jobs, timed, options)
         ways = ("fit_cpu_s", "fit_s", "effects_s", "one_row_ms", "intervals_s")
-        show(lines, {key: ("median", "ratio") for key in ways})
+        show(lines, dict.fromkeys(ways, ("median", "ratio")))
         return
     jobs = product(options.sets, splits, options.methods)
     lines = take_turns(log, sorted(jobs, key=itemgetter(1)), effects, options)
