@@ -142,7 +142,7 @@ def effects(name: str, split: int, method: str, options: argparse.Namespace) -> 
     else:
         effect = by_boosting(method, rows, new.X, split)
         found |= since(start)
-    found["error"] = float(((effect - new.effect) ** 2).mean())
+    found["mse"] = float(((effect - new.effect) ** 2).mean())
     if low is not None and high is not None:
         found["covered"] = float(((low < new.effect) & (new.effect < high)).mean())
         found["width"] = float((high - low).mean())
@@ -240,7 +240,7 @@ def main() -> None:
         return
     jobs = product(options.sets, splits, options.methods)
     lines = take_turns(log, sorted(jobs, key=itemgetter(1)), effects, options)
-    show(lines, {"error": ("mean", "difference"), "covered": ("mean",), "width": ("mean",)})
+    show(lines, {"mse": ("mean", "difference"), "covered": ("mean",), "width": ("mean",)})
     show(lines, {"fit_cpu_s": ("median", "ratio")}, 2)
     for key in ("average_off", "average_covered"):
         for name in options.sets:
