@@ -34,7 +34,7 @@ SETS = ("A", "B", "C", "D", "confounded", "heterogeneous", "both")
 METHODS = (
     "gpuforest", "econml het", "econml mse", "econml DML", "R-learner", "T-learner",
 )  # fmt: skip
-TIMED = ("gpuforest", "gpuforest forest", "econml forest")
+TIMED = ("gpuforest forest", "econml forest", "gpuforest")
 STUDIES = ("nhefs", "thornton_hiv")
 
 
@@ -225,7 +225,7 @@ def studies(options: argparse.Namespace) -> None:
 
 def main() -> None:
     numbers: dict[str, Any] = {"splits": 10, "first": 0, "trees": 2000, "threads": 2}
-    numbers |= {"rows": 100_000, "few": 40, "part": "effects"}
+    numbers |= {"rows": 100_000, "few": 20, "part": "effects"}
     options = options_of(__doc__, sets=[*SETS], methods=[*METHODS], **numbers)
     if options.part == "studies":
         studies(options)
