@@ -64,6 +64,10 @@ SEARCH = {
     "blocks": ["time series", "time series split", "forecast", "concept drift"],
     "boosting": ["gradient boosting", "early stopping", "learning rate"],
     "categories": ["categorical features", "target statistics", "target encoding", "one-hot"],
+    "causal": [
+        "causal forest", "treatment effects", "heterogeneous treatment effects", "uplift",
+        "instrumental variables", "double machine learning", "a/b test",
+    ],
     "command_line": ["command line", "cli"],
     "deployment": ["save a model", "save model", "load a model", "onnx", "docker", "pickle"],
     "explanations": ["shap", "shap values", "explain a prediction"],
