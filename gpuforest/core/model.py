@@ -20,7 +20,7 @@ class Model:
 
     forest: Forest  # the trees, the bins of the features and the coding of the target
     kind: str  # the name of the estimator's class
-    task: str  # "classification", "regression", "survival", "anomalies", "ranking" or "embedding"
+    task: str  # "classification", "regression", "survival", "effects" and others of `task_of`
     criterion: Criterion  # measures the impurity of nodes
     signs: Callable[[], np.ndarray]  # of monotonic constraints, i8[F]; i8[0]: without constraints
     parameters: dict[str, Any]  # of the estimator, by name

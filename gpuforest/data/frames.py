@@ -224,6 +224,7 @@ def load_table(
     others: dict[Any, str] = dict.fromkeys(_names(target), "the target")
     others |= {parts.get("weight"): "the weight"}
     others |= {parts.get("groups"): "the group or the time"}
+    others |= dict.fromkeys(parts.get("arms", ()), "the treatment or the instrument")
     others |= dict.fromkeys(parts.get("drop", ()), "dropped")
     dates = reading.dates if reading else ()
     for name, part in others.items():
@@ -237,17 +238,18 @@ def load_table(
 def split_columns(
     frame: Any, target: str | Sequence[str], *, weight: str | None = None, drop: Sequence[str] = (),
     features: Sequence[str] | None = None, drop_missing_target: bool = False,
-    groups: str | None = None,
+    groups: str | None = None, arms: Sequence[str] = (),
 ) -> Table:  # fmt: skip
-    """Features, target, weights and groups of a frame; a target of two columns is (time, event)."""
+    """Features, target, weights and groups of a frame; a target of two columns is (time, event).
+    With arms, a treatment and perhaps an instrument, `y` has these as fields after the target."""
     notes = []
     target, *event = find_columns(frame, _names(target))
-    drop = find_columns(frame, drop)
+    drop, arms = find_columns(frame, drop), find_columns(frame, arms)
     weight, groups = (n if n is None else find_columns(frame, [n])[0] for n in (weight, groups))
-    if target in (weight, groups, *event, *drop):
+    if target in (weight, groups, *event, *drop, *arms):
         raise ValueError(
             f"column {target!r} is the target: it cannot be dropped, or be the weight, the "
-            "group, the time or the event"
+            "group, the time, the event or the treatment"
         )
     missing = is_missing(frame[target])
     if drop_missing_target and missing.any():
@@ -260,9 +262,11 @@ def split_columns(
     y = _target(frame[target], drop_missing_target)
     if event:
         y = _survival(frame[event[0]], y, target)
+    if arms:
+        y = np.rec.fromarrays([y, *(frame[name].to_numpy() for name in arms)])
     weights = None if weight is None else _weights(frame[weight])
     if features is None:
-        apart = {target, weight, groups, *event, *drop}
+        apart = {target, weight, groups, *event, *drop, *arms}
         if UNNAMED in frame.columns and UNNAMED not in apart:
             notes.append(f"column {UNNAMED!r}, an index that pandas wrote, is left out")
             apart.add(UNNAMED)

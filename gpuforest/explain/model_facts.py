@@ -64,7 +64,7 @@ def task_of(estimator: Any) -> str:
     """What an estimator is for."""
     kinds = {
         "classification": is_classifier, "survival": is_survival, "regression": is_regressor,
-        "anomalies": is_outlier_detector, "ranking": is_ranker,
+        "anomalies": is_outlier_detector, "ranking": is_ranker, "effects": is_effects,
     }  # fmt: skip
     return next((task for task, is_kind in kinds.items() if is_kind(estimator)), "embedding")
 
@@ -72,6 +72,11 @@ def task_of(estimator: Any) -> str:
 def is_survival(estimator: Any) -> bool:
     """Whether it is a survival forest, whose target is whether an event came, and when."""
     return hasattr(type(estimator), "unique_times_")
+
+
+def is_effects(estimator: Any) -> bool:
+    """Whether it predicts effects of a treatment, which no row shows."""
+    return hasattr(type(estimator), "effect_interval")
 
 
 def is_ranker(estimator: Any) -> bool:
@@ -85,6 +90,8 @@ def score_name(estimator: Any) -> str:
         return "concordance"
     if is_ranker(estimator):
         return "NDCG"
+    if is_effects(estimator):
+        return "R² over the average effect"
     return "accuracy" if is_classifier(estimator) else "R²"
 
 

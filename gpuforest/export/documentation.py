@@ -36,6 +36,8 @@ PARAMETERS = {
     "plot_boundaries estimator": "fitted estimator of gpuforest with one output",
     "plot_steps estimator": "fitted regressor of gpuforest with one output",
     "plot_survival estimator": "fitted survival forest of gpuforest",
+    "plot_effects estimator": "fitted CausalForest",
+    "plot_effect_calibration estimator": "fitted CausalForest",
     "plot_pruning estimator": 'fitted DecisionTree*, whose alpha was chosen: by `ccp_alpha="cv"`\n'
     "    or `prune`",
     "plot_oob estimator": "forest or bag of gpuforest, fitted with oob_score=True or\n"
@@ -61,6 +63,7 @@ PARAMETERS = {
     "    None: all",
     "row": "the number of the row of X, from 0",
     "feature": "its number or name",
+    "plot_effects feature": "its number or name; None: that of most importance",
     "features": "numbers or names of the two",
     "color_by": 'number or name of the feature that gives the colour; "auto": the one of the\n'
     "    largest mean SHAP interaction with `feature`, in the first 64 rows; None: no colour",
@@ -69,6 +72,8 @@ PARAMETERS = {
     "groups": "int, in how many groups of equal size the rows are parted by their predicted\n"
     "    risk, of several causes by the sum of risks; or array-like of shape (n_samples,), the\n"
     "    label of each row's group, such as a treatment",
+    "n_groups": "int, in how many groups of equal size the training rows are parted by their\n"
+    "    predicted effects, each row's by the trees that did not draw it",
     "legend": "the classes are named beside the axis, or numbers by a scale",
 }
 RAISES = """Raises

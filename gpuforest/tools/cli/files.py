@@ -19,7 +19,7 @@ from gpuforest.data.binned import binned_blocks
 from gpuforest.data.blocks import Block, Blocks, named
 from gpuforest.data.files import PARQUET, named_files
 from gpuforest.data.frames import Table, listed
-from gpuforest.explain.model_facts import is_survival
+from gpuforest.explain.model_facts import is_effects, is_survival
 from gpuforest.tools.cli import options
 
 LISTS = ("missing", "dates")
@@ -35,9 +35,9 @@ def reading_of(arguments: argparse.Namespace, model: Any = None) -> text.Reading
     return text.Reading(**values | {name: tuple(values[name]) for name in LISTS if name in values})
 
 
-def source_of(reading: text.Reading, target: str, event: str | None) -> dict[str, Any]:
+def source_of(reading: text.Reading, arguments: argparse.Namespace) -> dict[str, Any]:
     """Facts about training data that a model keeps: target, event, and how files were read."""
-    source: dict[str, Any] = {"target": target} | ({"event": event} if event else {})
+    source = options.options_of(arguments, "target", "event")
     for name in OPTIONS:
         if (value := getattr(reading, name)) != getattr(text.Reading(), name):
             source[name] = list(value) if name in LISTS else value
@@ -87,6 +87,11 @@ class ModelRows:
     @property
     def target(self) -> str:
         """The column to compare predictions with: that of --target, or of the training."""
+        if is_effects(self.model):
+            raise ValueError(
+                "no row shows the effect on it, so there is no column to compare effects with: "
+                "gpuforest plot effect-calibration compares averages"
+            )
         target = self.arguments.target or getattr(self.model, "source_", {}).get("target")
         if target is None:
             raise ValueError("the model does not say what its target is called: add --target")

@@ -21,7 +21,7 @@ from gpuforest.estimators.params import BYTES
 from gpuforest.explain.model_facts import task_of
 
 MODELS = {
-    "forest": "RandomForestClassifier RandomForestRegressor RandomSurvivalForest",
+    "forest": "RandomForestClassifier RandomForestRegressor RandomSurvivalForest CausalForest",
     "quantile_forest": "RandomForestQuantileRegressor",
     "tree": "DecisionTreeClassifier DecisionTreeRegressor",
     "extra_trees": "ExtraTreesClassifier ExtraTreesRegressor ExtraSurvivalTrees",
@@ -81,6 +81,7 @@ PARAMETERS = {
     "top": "--top N  features to show (default: {})",
     "row": "--row N  row N (default: {}, the first)",
     "groups": "--groups N  groups of equal size (default: {})",
+    "n_groups": "--n-groups N  groups of equal size (default: {})",
     "feature": "--feature A  its name (default, where there is one: that of most importance)",
     "features": "--features A,B  two, separated by a comma (default: the two of most importance)",
     "color_by": "--color-by B  the feature that gives the colour (default: the one that interacts "

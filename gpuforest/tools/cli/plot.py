@@ -85,6 +85,8 @@ def draw(model: Any, arguments: argparse.Namespace) -> Figure:
             labels = shap.labels_of(model)
             params["output"] = next((label for label in labels if str(label) == word), word)
         drawn.append(files.ModelRows(model, arguments).features())
+    elif kind == "effects":
+        drawn.append(files.ModelRows(model, arguments).features())
     elif "X" in taken and (table := table_of(model, arguments)) is not None:
         drawn += [table.X, table.y]
     figure: Figure = function(*drawn, **params).get_figure(root=True)

@@ -15,7 +15,8 @@ from sklearn.utils import Bunch
 
 from gpuforest.common.progress import progress_bar, report, stage
 from gpuforest.data.frames import Table, find_columns, listed
-from gpuforest.explain.model_facts import finite, has_quantiles, is_survival
+from gpuforest.explain.effects import interval_of
+from gpuforest.explain.model_facts import finite, has_quantiles, is_effects, is_survival
 from gpuforest.export.model_tables import category_codes, reader_of_codes
 from gpuforest.tools.cli import files, options, output
 from gpuforest.tools.plot.shap import labels_of
@@ -83,7 +84,7 @@ def require_predictions(model: Any, arguments: argparse.Namespace) -> None:
             "Python gives the leaves"
         )
     if arguments.proba and not hasattr(model, "predict_proba"):
-        raise ValueError("--proba: the model is a regression, which has no classes")
+        raise ValueError("--proba: the model has no classes")
     if arguments.proba and model.n_outputs_ > 1:
         raise ValueError("--proba: the model has several outputs; predict_proba has all of them")
 
@@ -105,10 +106,15 @@ def predicted(
 
 
 def predictions(model: Any, X: Any, proba: bool) -> dict[str, np.ndarray]:
-    """Columns `prediction`, probabilities of classes if `proba`, and the score of anomalies."""
+    """Columns `prediction`, probabilities of classes if `proba`, the score of anomalies, and the
+    ends of intervals of effects."""
     if is_outlier_detector(model):
         score = model.score_samples(X)
         return {"prediction": np.where(score - model.offset_ < 0, -1, 1), "score": score}
+    if is_effects(model):
+        effect, std = model.effect_and_std(X)
+        ends = interval_of(effect, std)
+        return {"prediction": effect, "low": ends.low, "high": ends.high}
     if not proba:
         values = model.predict(X)
         if values.ndim == 1:

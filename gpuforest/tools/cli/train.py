@@ -37,6 +37,10 @@ auto)
 boosting: accurate is best without a search (default: scikit-learn)
 --event COLUMN  the column of whether an event came (1, or the number of its cause) or not (0): \
 the target is its time, or until when a row is known, and the model a survival forest
+--treatment COLUMN  the column of a treatment: the model is a causal forest, which predicts what \
+one more of it (or 1 in place of 0) does to the target
+--instrument COLUMN  with --treatment: a column that moves the treatment, and the target by that \
+alone
 --weight COLUMN  the column of sample weights
 --groups COLUMN  the column of the groups that rows belong to, such as patients: bags, early \
 stopping and --test FRACTION take whole groups
@@ -76,9 +80,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
     test: Any = arguments.test if fraction is None else None  # a file
-    if arguments.event and arguments.task != "auto":
-        raise ValueError(f"--event is for survival forests, not for {arguments.task}")
-    task = "survival" if arguments.event else arguments.task
+    task, arms = task_of(arguments), [arguments.treatment, arguments.instrument]
+    arms = [name for name in arms if name is not None]
     out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
@@ -89,11 +92,12 @@ def run(arguments: argparse.Namespace) -> None:
         grouped = {"groups": getattr(arguments, word)}
         how = names | {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
-        if fraction is None and not arguments.drop_missing_target and files.streams(arguments.data):
+        whole = fraction is not None or arguments.drop_missing_target or arms
+        if not whole and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, labels, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
-            table = frames.load_table(arguments.data, **how, **grouped, drop=drop)
+            table = frames.load_table(arguments.data, **how, **grouped, drop=drop, arms=arms)
         require("--dates", reading.dates, [name.removesuffix("_year") for name in table.names])
         strings = frames.string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
@@ -120,8 +124,12 @@ def run(arguments: argparse.Namespace) -> None:
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
-        estimator.fit(table.X, table.y, sample_weight=table.weight, **grouped)
-        estimator.source_ = files.source_of(reading, arguments.target, arguments.event)
+        y, given = table.y, {"sample_weight": table.weight, **grouped}
+        if arms:
+            y, *columns = (table.y[name] for name in table.y.dtype.names)
+            given |= dict(zip(("treatment", "instrument"), columns, strict=False))
+        estimator.fit(table.X, y, **given)
+        estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
         if test is not None:
@@ -129,10 +137,26 @@ def run(arguments: argparse.Namespace) -> None:
             score = finite(estimator.score(test.X, test.y, sample_weight=weight))
     facts = describe(estimator) | {"data": arguments.data, "target": arguments.target}
     facts |= {"rows": len(table.y), "memory": memory, "notes": notes}
+    facts |= effect_facts(estimator) if arms else {}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
     output.print_facts(facts, arguments.json, summary)
+
+
+def task_of(arguments: argparse.Namespace) -> str:
+    """The task that the columns or --task say."""
+    special = {"event": "survival forests", "treatment": "causal forests"}
+    given = [name for name in special if vars(arguments)[name]]
+    if arguments.instrument and not arguments.treatment:
+        raise ValueError("--instrument moves a treatment: add --treatment COLUMN")
+    for name in given:
+        if arguments.task != "auto" or len(given) > 1:
+            other = arguments.task if len(given) == 1 else special[given[-1]]
+            raise ValueError(f"--{name} is for {special[name]}, not for {other}")
+    if arguments.treatment and arguments.test:
+        raise ValueError("--test: no row shows the effect on it, so that there is no score")
+    return {"event": "survival", "treatment": "effects"}[given[0]] if given else arguments.task
 
 
 def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:
@@ -225,6 +249,19 @@ def describe(estimator: Any) -> dict[str, Any]:
     return facts | {"backend": estimator.backend_}
 
 
+def effect_facts(estimator: Any) -> dict[str, Any]:
+    """The average effect, and whether effects are right on average and differ as predicted."""
+    tested = estimator.calibration_test()
+    columns = [tested[key] for key in ("coef", "std_error", "p_value")]
+    return {
+        "average_effect": {key: finite(value) for key, value in estimator.ate().items()},
+        "calibration": {
+            name: dict(zip(("value", "std_error", "p_value"), map(finite, of), strict=True))
+            for name, *of in zip(tested.names, *columns, strict=True)
+        },
+    }
+
+
 def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:
     """The memory that training will take, in bytes."""
     y = table.y.codes if isinstance(table.y, labels.Labels) else table.y
@@ -246,6 +283,14 @@ def summary(facts: dict[str, Any]) -> output.Rows:
         "seconds": ", ".join(f"{name} {s:.2f}" for name, s in seconds),
         "file": f"{facts['file']}, {facts['bytes']:,} bytes",
     }
+    if "average_effect" in facts:
+        words = "{estimate:.6g}, 95% interval {low:.6g} to {high:.6g}"
+        rows["average effect"] = words.format(**facts["average_effect"])
+        tested = [*facts["calibration"].items()]
+        rows["calibration"] = [
+            f"{of['value']:.4g} ± {of['std_error']:.2g}, p = {of['p_value']:.2g}: {name}"
+            for name, of in tested if of["p_value"] is not None
+        ]
     if score is not None:
         rows[f"test {facts['score']}"] = f"{score:.4f} on {facts['test_rows']:,} rows"
     return rows

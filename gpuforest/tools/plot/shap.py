@@ -26,7 +26,33 @@ INTERACTING = 64  # rows whose interactions choose the colour
 DOTS: dict[str, Any] = {"linewidths": 0.3, "edgecolors": style.INK, "rasterized": True}
 
 
-class Explained(Columns):
+class Described(Columns):
+    """Rows, whose values can be told in a picture."""
+
+    def real(self, f: int) -> np.ndarray | None:
+        """The values of a feature as f64[N], NaN where they are missing; None: categories."""
+        return None if f in self.categories else self.values[:, f]
+
+    def texts(self, f: int) -> list[str]:
+        """The values of a feature as short texts."""
+        values = self.values[:, f].tolist()
+        if f not in self.categories:
+            return [text_of(value) for value in values]
+        names = [*map(text_of, self.categories[f]), OTHERS]
+        return [MISSING if code != code else names[int(code)] for code in values]
+
+    def kinds(self, f: int) -> tuple[np.ndarray, list[str]]:
+        """The number i64[N] of each row's category, and their names; rare ones are joined."""
+        texts = self.texts(f)
+        counts, last = Counter(texts), (OTHERS, MISSING)
+        if len(counts) > MOST:
+            frequent = {text for text, _ in counts.most_common(MOST - 1)}
+            texts = [text if text in frequent else OTHERS for text in texts]
+        kinds = sorted(set(texts) - set(last)) + [text for text in last if text in texts]
+        return np.array([kinds.index(text) for text in texts]), kinds
+
+
+class Explained(Described):
     """Rows and their SHAP values f64[N, F], which are added to `what`, whose mean is `base`."""
 
     def __init__(
@@ -57,28 +83,6 @@ class Explained(Columns):
         self.what = _what(estimator, k)
         # on one line if it is short
         self.adds = f"what a feature adds to{chr(10) if len(self.what) > 16 else ' '}{self.what}"
-
-    def real(self, f: int) -> np.ndarray | None:
-        """The values of a feature as f64[N], NaN where they are missing; None: categories."""
-        return None if f in self.categories else self.values[:, f]
-
-    def texts(self, f: int) -> list[str]:
-        """The values of a feature as short texts."""
-        values = self.values[:, f].tolist()
-        if f not in self.categories:
-            return [text_of(value) for value in values]
-        names = [*map(text_of, self.categories[f]), OTHERS]
-        return [MISSING if code != code else names[int(code)] for code in values]
-
-    def kinds(self, f: int) -> tuple[np.ndarray, list[str]]:
-        """The number i64[N] of each row's category, and their names; rare ones are joined."""
-        texts = self.texts(f)
-        counts, last = Counter(texts), (OTHERS, MISSING)
-        if len(counts) > MOST:
-            frequent = {text for text, _ in counts.most_common(MOST - 1)}
-            texts = [text if text in frequent else OTHERS for text in texts]
-        kinds = sorted(set(texts) - set(last)) + [text for text in last if text in texts]
-        return np.array([kinds.index(text) for text in texts]), kinds
 
 
 def text_of(value: Any) -> str:
@@ -305,7 +309,7 @@ def plot_shap_dependence(
         other = explained.index(color_by)
     with style.drawing(ax) as ax:
         ax.axhline(0.0, color=style.FAINT, lw=0.8, zorder=0)
-        x = _places(ax, explained, f)
+        x = places(ax, explained, f)
         _draw_points(ax, x, explained.shap[:, f], explained, other)
         what = f"SHAP value of {explained.name(f, 24)}\nfor {explained.what}"
         ax.set(xlabel=explained.name(f), ylabel=what)
@@ -321,7 +325,7 @@ def partner(model: Any, X: np.ndarray, feature: int, output: int | None) -> int 
     return int(size.argmax()) if size.any() else None
 
 
-def _places(ax: Axes, explained: Explained, f: int) -> np.ndarray:
+def places(ax: Axes, explained: Described, f: int) -> np.ndarray:
     """Where the rows lie along the axis of a feature, f64[N], and its ticks."""
     numbers = explained.real(f)
     if numbers is None:
