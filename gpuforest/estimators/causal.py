@@ -112,11 +112,11 @@ class CausalForest(ensembles.BaseForest):
     _rows_: effects.EffectRows
 
     @property
-    def estimators_(self) -> Any:  # type: ignore[override]
+    def estimators_(self) -> Any:
         """A causal forest has no trees that predict: effects are ratios of means over all."""
         raise AttributeError("the trees of a causal forest predict nothing alone: see forest_")
 
-    estimator_ = estimator = estimator_params = estimators_  # type: ignore[assignment]
+    estimator_ = estimator = estimator_params = estimators_
 
     def _settings(self) -> settings.Settings:
         asked = super()._settings()

@@ -289,7 +289,8 @@ def summary(facts: dict[str, Any]) -> output.Rows:
         tested = [*facts["calibration"].items()]
         rows["calibration"] = [
             f"{of['value']:.4g} ± {of['std_error']:.2g}, p = {of['p_value']:.2g}: {name}"
-            for name, of in tested if of["p_value"] is not None
+            for name, of in tested
+            if of["p_value"] is not None
         ]
     if score is not None:
         rows[f"test {facts['score']}"] = f"{score:.4f} on {facts['test_rows']:,} rows"
