@@ -80,8 +80,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
     test: Any = arguments.test if fraction is None else None  # a file
-    task, arms = task_of(arguments), [arguments.treatment, arguments.instrument]
-    arms = [name for name in arms if name is not None]
+    task, both = task_of(arguments), (arguments.treatment, arguments.instrument)
+    arms = [name for name in both if name is not None]
     out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
@@ -124,11 +124,8 @@ def run(arguments: argparse.Namespace) -> None:
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
-        y, given = table.y, {"sample_weight": table.weight, **grouped}
-        if arms:
-            y, *columns = (table.y[name] for name in table.y.dtype.names)
-            given |= dict(zip(("treatment", "instrument"), columns, strict=False))
-        estimator.fit(table.X, y, **given)
+        y, given = split_arms(table.y) if arms else (table.y, {})
+        estimator.fit(table.X, y, sample_weight=table.weight, **grouped, **given)
         estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
@@ -142,6 +139,12 @@ def run(arguments: argparse.Namespace) -> None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
     output.print_facts(facts, arguments.json, summary)
+
+
+def split_arms(columns: Any) -> tuple[Any, dict[str, Any]]:
+    """The target, and the treatment and instrument, of the fields of an array."""
+    y, *arms = (columns[name] for name in columns.dtype.names)
+    return y, dict(zip(("treatment", "instrument"), arms, strict=False))
 
 
 def task_of(arguments: argparse.Namespace) -> str:
