@@ -80,8 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
     test: Any = arguments.test if fraction is None else None  # a file
-    task, arms = task_of(arguments), [arguments.treatment, arguments.instrument]
-    arms = [name for name in arms if name is not None]
+    task, arms = task_of(arguments), options.options_of(arguments, "treatment", "instrument")
     out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
@@ -90,14 +89,14 @@ def run(arguments: argparse.Namespace) -> None:
         names: dict[str, Any] = {"target": target, "weight": arguments.weight, "reading": reading}
         word, labels = files.labels_of_rows(arguments)
         grouped = {"groups": getattr(arguments, word)}
-        how = names | {"drop_missing_target": arguments.drop_missing_target}
+        dropping = arguments.drop_missing_target
+        how = names | {"drop_missing_target": dropping, "arms": [*arms.values()]}
         drop, blocks = files.names_of(arguments.drop), None
-        whole = fraction is not None or arguments.drop_missing_target or arms
-        if not whole and files.streams(arguments.data):
+        if not (fraction or dropping or arms) and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, labels, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
-            table = frames.load_table(arguments.data, **how, **grouped, drop=drop, arms=arms)
+            table = frames.load_table(arguments.data, **how, **grouped, drop=drop)
         require("--dates", reading.dates, [name.removesuffix("_year") for name in table.names])
         strings = frames.string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
@@ -124,11 +123,9 @@ def run(arguments: argparse.Namespace) -> None:
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
-        y, given = table.y, {"sample_weight": table.weight, **grouped}
-        if arms:
-            y, *columns = (table.y[name] for name in table.y.dtype.names)
-            given |= dict(zip(("treatment", "instrument"), columns, strict=False))
-        estimator.fit(table.X, y, **given)
+        y, *columns = map(table.y.field, range(len(arms) + 1)) if arms else [table.y]
+        grouped |= dict(zip(arms, columns, strict=True))
+        estimator.fit(table.X, y, sample_weight=table.weight, **grouped)
         estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
@@ -137,7 +134,6 @@ def run(arguments: argparse.Namespace) -> None:
             score = finite(estimator.score(test.X, test.y, sample_weight=weight))
     facts = describe(estimator) | {"data": arguments.data, "target": arguments.target}
     facts |= {"rows": len(table.y), "memory": memory, "notes": notes}
-    facts |= effect_facts(estimator) if arms else {}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
@@ -246,20 +242,17 @@ def describe(estimator: Any) -> dict[str, Any]:
     """Facts about the trained estimator, for a script."""
     facts = {"version": version("gpuforest"), **model_facts(estimator)}
     facts |= {"settings": changed_settings(estimator), "parameters": estimator.get_params()}
+    facts |= effect_facts(estimator) if facts["task"] == "effects" else {}
     return facts | {"backend": estimator.backend_}
 
 
 def effect_facts(estimator: Any) -> dict[str, Any]:
     """The average effect, and whether effects are right on average and differ as predicted."""
-    tested = estimator.calibration_test()
-    columns = [tested[key] for key in ("coef", "std_error", "p_value")]
-    return {
-        "average_effect": {key: finite(value) for key, value in estimator.ate().items()},
-        "calibration": {
-            name: dict(zip(("value", "std_error", "p_value"), map(finite, of), strict=True))
-            for name, *of in zip(tested.names, *columns, strict=True)
-        },
-    }
+    tested, words = estimator.calibration_test(), ("value", "std_error", "p_value")
+    rows = zip(tested.coef, tested.std_error, tested.p_value, strict=True)
+    parts = [dict(zip(words, map(finite, row), strict=True)) for row in rows]
+    ends = {key: finite(value) for key, value in estimator.ate().items()}
+    return {"average_effect": ends, "calibration": dict(zip(tested.names, parts, strict=True))}
 
 
 def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:
@@ -286,11 +279,11 @@ def summary(facts: dict[str, Any]) -> output.Rows:
     if "average_effect" in facts:
         words = "{estimate:.6g}, 95% interval {low:.6g} to {high:.6g}"
         rows["average effect"] = words.format(**facts["average_effect"])
-        tested = [*facts["calibration"].items()]
-        rows["calibration"] = [
-            f"{of['value']:.4g} ± {of['std_error']:.2g}, p = {of['p_value']:.2g}: {name}"
-            for name, of in tested if of["p_value"] is not None
+        words = "{value:.4g} ± {std_error:.2g}, p = {p_value:.2g}: "
+        tested = [
+            (name, part) for name, part in facts["calibration"].items() if None not in part.values()
         ]
+        rows["calibration"] = [words.format(**part) + name for name, part in tested]
     if score is not None:
         rows[f"test {facts['score']}"] = f"{score:.4f} on {facts['test_rows']:,} rows"
     return rows
