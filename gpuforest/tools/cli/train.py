@@ -80,19 +80,18 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
     test: Any = arguments.test if fraction is None else None  # a file
-    task, arms = task_of(arguments), options.options_of(arguments, "treatment", "instrument")
+    task, target = target_of(arguments)
     out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
     with progress_bar() as seconds, ExitStack() as stack:
-        target = (arguments.target, arguments.event) if arguments.event else arguments.target
         names: dict[str, Any] = {"target": target, "weight": arguments.weight, "reading": reading}
         word, labels = files.labels_of_rows(arguments)
         grouped = {"groups": getattr(arguments, word)}
-        dropping = arguments.drop_missing_target
-        how = names | {"drop_missing_target": dropping, "arms": [*arms.values()]}
+        how = names | {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
-        if not (fraction or dropping or arms) and files.streams(arguments.data):
+        whole = fraction or arguments.drop_missing_target or task == "effects"
+        if not whole and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, labels, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
@@ -123,9 +122,12 @@ def run(arguments: argparse.Namespace) -> None:
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
-        y, *columns = map(table.y.field, range(len(arms) + 1)) if arms else [table.y]
-        grouped |= dict(zip(arms, columns, strict=True))
-        estimator.fit(table.X, y, sample_weight=table.weight, **grouped)
+        y = (
+            {name: table.y[name] for name in table.y.dtype.names}
+            if task == "effects"
+            else {"y": table.y}
+        )
+        estimator.fit(table.X, **y, sample_weight=table.weight, **grouped)
         estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
@@ -140,19 +142,25 @@ def run(arguments: argparse.Namespace) -> None:
     output.print_facts(facts, arguments.json, summary)
 
 
-def task_of(arguments: argparse.Namespace) -> str:
-    """The task that the columns or --task say."""
-    special = {"event": "survival forests", "treatment": "causal forests"}
-    given = [name for name in special if vars(arguments)[name]]
-    if arguments.instrument and not arguments.treatment:
+def target_of(arguments: argparse.Namespace) -> tuple[str, Any]:
+    """The task that the columns or --task say, and the column or columns of the target."""
+    target, event, *arms = (
+        vars(arguments)[name] for name in ("target", "event", "treatment", "instrument")
+    )
+    kinds = {"event": "survival forests", "treatment": "causal forests"}
+    given = [name for name in kinds if vars(arguments)[name]]
+    if given and (arguments.task != "auto" or len(given) > 1):
+        other = arguments.task if len(given) == 1 else kinds["treatment"]
+        raise ValueError(f"--{given[0]} is for {kinds[given[0]]}, not for {other}")
+    if event:
+        return "survival", (target, event)
+    if arms[1] and not arms[0]:
         raise ValueError("--instrument moves a treatment: add --treatment COLUMN")
-    for name in given:
-        if arguments.task != "auto" or len(given) > 1:
-            other = arguments.task if len(given) == 1 else special[given[-1]]
-            raise ValueError(f"--{name} is for {special[name]}, not for {other}")
-    if arguments.treatment and arguments.test:
+    if not arms[0]:
+        return arguments.task, target
+    if arguments.test:
         raise ValueError("--test: no row shows the effect on it, so that there is no score")
-    return {"event": "survival", "treatment": "effects"}[given[0]] if given else arguments.task
+    return "effects", frames.Treated([target, *filter(None, arms)])
 
 
 def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:
