@@ -112,7 +112,7 @@ class CausalForest(ensembles.BaseForest):
     _rows_: effects.EffectRows
 
     @property
-    def estimators_(self) -> list[Any]:  # type: ignore[override]
+    def estimators_(self) -> Any:
         """A causal forest has no trees that predict: effects are ratios of means over all."""
         raise AttributeError("the trees of a causal forest predict nothing alone: see forest_")
 
@@ -312,7 +312,7 @@ def as_arms(treatment: np.ndarray, counts: np.ndarray) -> np.ndarray:
             f"discrete_treatment=True takes two values, and the treatment has {len(values)}: pass "
             "rows of two of them, or discrete_treatment=False for an effect by unit"
         )
-    return (treatment == values[-1]) * 1.0
+    return np.where(treatment == values[-1], 1.0, 0.0)
 
 
 def need_values(column: np.ndarray, counts: np.ndarray, name: str, why: str) -> None:

@@ -203,7 +203,8 @@ def scores_of_arm(rows: EffectRows, treated: bool) -> tuple[np.ndarray, np.ndarr
     return rows.w * (1 - share) / share * off - (1 - rows.w) * off, 1 - rows.w
 
 
-def interval_of(estimate: float, std_error: float, alpha: float = 0.05) -> Bunch:
+def interval_of(estimate: Any, std_error: Any, alpha: float = 0.05) -> Bunch:
+    """Estimates, their standard errors, and the ends of intervals of the level 1 - alpha."""
     half = stats.norm.isf(alpha / 2) * std_error
     return Bunch(estimate=estimate, std_error=std_error, low=estimate - half, high=estimate + half)
 

@@ -155,7 +155,11 @@ def tree_weights(training: Training, first: int, last: int, backend: Backend) ->
     sampling, target = training.sampling, training.target
     bags = draw_bags(sampling, training.seed, first, last, backend)
     if sampling.parts is not None:
-        return bags * in_part(sampling, training.seed, first, last, backend, (0, sampling.parts[0]))
+        part = (0, sampling.parts[0])
+        grows = bags * in_part(sampling, training.seed, first, last, backend, part)
+        # a tree needs rows: of few, chance may leave out all
+        some = backend.xp.any(grows > 0, axis=1, keepdims=True)
+        return backend.xp.where(some, grows, bags)
     if sampling.factors is None and not sampling.balance:
         return bags
     step = max(1, WEIGHED_AT_ONCE // sampling.n_rows)

@@ -136,7 +136,7 @@ def test_leaves_hold_the_rows_that_chose_no_split():
 
 
 def test_groups_stay_together():
-    """All rows of a group are drawn for a tree, and grow it, or fill its leaves, or are left out."""
+    """All rows of a group are drawn together, and grow a tree or fill its leaves together."""
     X, y, w = data()
     groups = np.arange(N) % 40
     sampling = gf.CausalForest(**FEW).fit(X, y, w, groups=groups)._sampling_

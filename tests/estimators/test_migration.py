@@ -77,7 +77,7 @@ def test_parameters(name):
         "max_bins", "backend", "memory_limit", "voting", "oob_tol", "max_estimators",
         "categorical_features", "min_category_frequency", "categorical_split",
         "unbiased_importances", "ccp_cv", "ccp_rule", "feature_combinations", "combination_weights",
-        "shrinkage",
+        "priors", "shrinkage",
     }  # fmt: skip
     new |= set() if name.startswith("Hist") else {"interaction_cst"}
     new |= {"n_jobs", "verbose"} if name.startswith("AdaBoost") else set()

@@ -71,8 +71,8 @@ class Effects(Sets):
         local = gathered(xp, slots)
         sums = backend.totals(by_pseudo, local.rows, local.weights, local.begin, local.end)[0]
         local = replace(local, sums=sums)
-        kind = super() if training.n_words else NUMERIC
-        splits = kind.best(backend, by_pseudo, local, features, need)
+        best = super().best if training.n_words else NUMERIC.best
+        splits = best(backend, by_pseudo, local, features, need)
         return replace(splits, left=xp.zeros_like(slots.sums))
 
     def move(self, backend: Backend, training: Training, slots: Frontier, splits: Splits) -> Moved:

@@ -288,9 +288,7 @@ def summary(facts: dict[str, Any]) -> output.Rows:
         words = "{estimate:.6g}, 95% interval {low:.6g} to {high:.6g}"
         rows["average effect"] = words.format(**facts["average_effect"])
         words = "{value:.4g} ± {std_error:.2g}, p = {p_value:.2g}: "
-        tested = [
-            (name, part) for name, part in facts["calibration"].items() if None not in part.values()
-        ]
+        tested = [pair for pair in facts["calibration"].items() if None not in pair[1].values()]
         rows["calibration"] = [words.format(**part) + name for name, part in tested]
     if score is not None:
         rows[f"test {facts['score']}"] = f"{score:.4f} on {facts['test_rows']:,} rows"

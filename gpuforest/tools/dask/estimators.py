@@ -192,8 +192,9 @@ def on_dask(local: Any) -> Any:
         and each grows its share of the trees. Models whose trees depend on each other (boosting,
         `n_estimators="auto"`, `max_features="oob"`, `min_samples_leaf="oob"`) grow on one worker.
         "rows": codes stay where they are, and the workers' CPUs grow all trees together; not for
-        these models, survival forests, absolute error, `class_weight="balanced_subsample"`, splits
-        into a branch for each category or by combinations of features, and out-of-bag scores.
+        these models, survival forests, absolute error, `class_weight="balanced_subsample"`, draws
+        of each class, splits into a branch for each category or by combinations of features, and
+        out-of-bag scores.
         "auto": "trees" if all codes fit into the memory of each worker.
     **others
         As of `gpuforest.{local.__name__}`; each worker uses all its threads.
