@@ -188,6 +188,13 @@ def _moment(value: Any, form: str, name: str) -> datetime:
         raise ValueError(f"--dates {name}: {text!r} is no date; {hint}") from error
 
 
+PARTS_OF_EFFECTS = ["y", "treatment", "instrument"]
+
+
+class Treated(tuple[str, ...]):
+    """Columns of the target, a treatment and perhaps an instrument: fields of `y`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A file's columns by their part: host data."""
@@ -224,7 +231,6 @@ def load_table(
     others: dict[Any, str] = dict.fromkeys(_names(target), "the target")
     others |= {parts.get("weight"): "the weight"}
     others |= {parts.get("groups"): "the group or the time"}
-    others |= dict.fromkeys(parts.get("arms", ()), "the treatment or the instrument")
     others |= dict.fromkeys(parts.get("drop", ()), "dropped")
     dates = reading.dates if reading else ()
     for name, part in others.items():
@@ -238,15 +244,14 @@ def load_table(
 def split_columns(
     frame: Any, target: str | Sequence[str], *, weight: str | None = None, drop: Sequence[str] = (),
     features: Sequence[str] | None = None, drop_missing_target: bool = False,
-    groups: str | None = None, arms: Sequence[str] = (),
+    groups: str | None = None,
 ) -> Table:  # fmt: skip
-    """Features, target, weights and groups of a frame; a target of two columns is (time, event).
-    With arms, a treatment and perhaps an instrument, `y` has these as fields after the target."""
-    notes = []
-    target, *event = find_columns(frame, _names(target))
-    drop, arms = find_columns(frame, drop), find_columns(frame, arms)
+    """Features, target, weights and groups of a frame; a target of two columns is (time, event)."""
+    notes, is_treated = [], isinstance(target, Treated)
+    target, *more = find_columns(frame, _names(target))
+    drop = find_columns(frame, drop)
     weight, groups = (n if n is None else find_columns(frame, [n])[0] for n in (weight, groups))
-    if target in (weight, groups, *event, *drop, *arms):
+    if target in (weight, groups, *more, *drop):
         raise ValueError(
             f"column {target!r} is the target: it cannot be dropped, or be the weight, the "
             "group, the time, the event or the treatment"
@@ -260,13 +265,14 @@ def split_columns(
         if len(frame) == 0:
             raise ValueError(f"the target {target!r} is missing in all rows")
     y = _target(frame[target], drop_missing_target)
-    if event:
-        y = _survival(frame[event[0]], y, target)
-    if arms:
-        y = np.rec.fromarrays([y, *(frame[name].to_numpy() for name in arms)])
+    if is_treated:
+        parts = [y, *(frame[name].to_numpy() for name in more)]
+        y = np.rec.fromarrays(parts, names=PARTS_OF_EFFECTS[: len(parts)])
+    elif more:
+        y = _survival(frame[more[0]], y, target)
     weights = None if weight is None else _weights(frame[weight])
     if features is None:
-        apart = {target, weight, groups, *event, *drop, *arms}
+        apart = {target, weight, groups, *more, *drop}
         if UNNAMED in frame.columns and UNNAMED not in apart:
             notes.append(f"column {UNNAMED!r}, an index that pandas wrote, is left out")
             apart.add(UNNAMED)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuforest.common.text import one_line
 from gpuforest.core.forest import Forest
-from gpuforest.core.model import model_of
+from gpuforest.core.model import Model, model_of
 from gpuforest.export import conditions
 from gpuforest.export.conditions import Condition, Number
 from gpuforest.export.documentation import documented
@@ -138,12 +138,16 @@ def nodes_of(
 
 def opened(estimator: Any, tree: int = 0, feature_names: Sequence[str] | None = None) -> TreeView:
     """One of the trees of a fitted estimator, or of its model."""
-    model = model_of(
+    return TreeView(known(estimator), tree, feature_names)
+
+
+def known(estimator: Any) -> Model:
+    """The model of a fitted estimator."""
+    return model_of(
         estimator,
         "has no trees of gpuforest's: pass one of its fitted estimators (gpuforest.from_sklearn "
         "converts scikit-learn's)",
     )
-    return TreeView(model, tree, feature_names)
 
 
 def check_not_negative(**options: int | None) -> None:

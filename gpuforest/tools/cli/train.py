@@ -80,24 +80,22 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, train, save, score and show."""
     fraction = as_fraction(arguments.test)
     test: Any = arguments.test if fraction is None else None  # a file
-    task, both = task_of(arguments), (arguments.treatment, arguments.instrument)
-    arms = [name for name in both if name is not None]
+    task, target = target_of(arguments)
     out = output.writable(arguments.out, arguments.data, test)
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
     with progress_bar() as seconds, ExitStack() as stack:
-        target = (arguments.target, arguments.event) if arguments.event else arguments.target
         names: dict[str, Any] = {"target": target, "weight": arguments.weight, "reading": reading}
         word, labels = files.labels_of_rows(arguments)
         grouped = {"groups": getattr(arguments, word)}
         how = names | {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
-        whole = fraction is not None or arguments.drop_missing_target or arms
+        whole = fraction or arguments.drop_missing_target or task == "effects"
         if not whole and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, labels, **names, **grouped, drop=drop)
             table: Any = blocks.first
         else:
-            table = frames.load_table(arguments.data, **how, **grouped, drop=drop, arms=arms)
+            table = frames.load_table(arguments.data, **how, **grouped, drop=drop)
         require("--dates", reading.dates, [name.removesuffix("_year") for name in table.names])
         strings = frames.string_columns(table.frame)
         notes = [*table.notes, *nearly_numbers(table.frame, strings, reading)]
@@ -124,8 +122,12 @@ def run(arguments: argparse.Namespace) -> None:
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
-        y, given = split_arms(table.y) if arms else (table.y, {})
-        estimator.fit(table.X, y, sample_weight=table.weight, **grouped, **given)
+        y = (
+            {name: table.y[name] for name in table.y.dtype.names}
+            if task == "effects"
+            else {"y": table.y}
+        )
+        estimator.fit(table.X, **y, sample_weight=table.weight, **grouped)
         estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
@@ -134,32 +136,31 @@ def run(arguments: argparse.Namespace) -> None:
             score = finite(estimator.score(test.X, test.y, sample_weight=weight))
     facts = describe(estimator) | {"data": arguments.data, "target": arguments.target}
     facts |= {"rows": len(table.y), "memory": memory, "notes": notes}
-    facts |= effect_facts(estimator) if arms else {}
     if test is not None:
         facts |= {"test_rows": len(test.y), "test_score": score}
     facts |= {"seconds": seconds, "file": str(out), "bytes": out.stat().st_size}
     output.print_facts(facts, arguments.json, summary)
 
 
-def split_arms(columns: Any) -> tuple[Any, dict[str, Any]]:
-    """The target, and the treatment and instrument, of the fields of an array."""
-    y, *arms = (columns[name] for name in columns.dtype.names)
-    return y, dict(zip(("treatment", "instrument"), arms, strict=False))
-
-
-def task_of(arguments: argparse.Namespace) -> str:
-    """The task that the columns or --task say."""
-    special = {"event": "survival forests", "treatment": "causal forests"}
-    given = [name for name in special if vars(arguments)[name]]
-    if arguments.instrument and not arguments.treatment:
+def target_of(arguments: argparse.Namespace) -> tuple[str, Any]:
+    """The task that the columns or --task say, and the column or columns of the target."""
+    target, event, *arms = (
+        vars(arguments)[name] for name in ("target", "event", "treatment", "instrument")
+    )
+    kinds = {"event": "survival forests", "treatment": "causal forests"}
+    given = [name for name in kinds if vars(arguments)[name]]
+    if given and (arguments.task != "auto" or len(given) > 1):
+        other = arguments.task if len(given) == 1 else kinds["treatment"]
+        raise ValueError(f"--{given[0]} is for {kinds[given[0]]}, not for {other}")
+    if event:
+        return "survival", (target, event)
+    if arms[1] and not arms[0]:
         raise ValueError("--instrument moves a treatment: add --treatment COLUMN")
-    for name in given:
-        if arguments.task != "auto" or len(given) > 1:
-            other = arguments.task if len(given) == 1 else special[given[-1]]
-            raise ValueError(f"--{name} is for {special[name]}, not for {other}")
-    if arguments.treatment and arguments.test:
+    if not arms[0]:
+        return arguments.task, target
+    if arguments.test:
         raise ValueError("--test: no row shows the effect on it, so that there is no score")
-    return {"event": "survival", "treatment": "effects"}[given[0]] if given else arguments.task
+    return "effects", frames.Treated([target, *filter(None, arms)])
 
 
 def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:
@@ -249,20 +250,17 @@ def describe(estimator: Any) -> dict[str, Any]:
     """Facts about the trained estimator, for a script."""
     facts = {"version": version("gpuforest"), **model_facts(estimator)}
     facts |= {"settings": changed_settings(estimator), "parameters": estimator.get_params()}
+    facts |= effect_facts(estimator) if facts["task"] == "effects" else {}
     return facts | {"backend": estimator.backend_}
 
 
 def effect_facts(estimator: Any) -> dict[str, Any]:
     """The average effect, and whether effects are right on average and differ as predicted."""
-    tested = estimator.calibration_test()
-    columns = [tested[key] for key in ("coef", "std_error", "p_value")]
-    return {
-        "average_effect": {key: finite(value) for key, value in estimator.ate().items()},
-        "calibration": {
-            name: dict(zip(("value", "std_error", "p_value"), map(finite, of), strict=True))
-            for name, *of in zip(tested.names, *columns, strict=True)
-        },
-    }
+    tested, words = estimator.calibration_test(), ("value", "std_error", "p_value")
+    rows = zip(tested.coef, tested.std_error, tested.p_value, strict=True)
+    parts = [dict(zip(words, map(finite, row), strict=True)) for row in rows]
+    ends = {key: finite(value) for key, value in estimator.ate().items()}
+    return {"average_effect": ends, "calibration": dict(zip(tested.names, parts, strict=True))}
 
 
 def memory_of(estimator: Any, table: frames.Table | Bunch) -> dict[str, int]:
@@ -289,12 +287,9 @@ def summary(facts: dict[str, Any]) -> output.Rows:
     if "average_effect" in facts:
         words = "{estimate:.6g}, 95% interval {low:.6g} to {high:.6g}"
         rows["average effect"] = words.format(**facts["average_effect"])
-        tested = [*facts["calibration"].items()]
-        rows["calibration"] = [
-            f"{of['value']:.4g} ± {of['std_error']:.2g}, p = {of['p_value']:.2g}: {name}"
-            for name, of in tested
-            if of["p_value"] is not None
-        ]
+        words = "{value:.4g} ± {std_error:.2g}, p = {p_value:.2g}: "
+        tested = [pair for pair in facts["calibration"].items() if None not in pair[1].values()]
+        rows["calibration"] = [words.format(**part) + name for name, part in tested]
     if score is not None:
         rows[f"test {facts['score']}"] = f"{score:.4f} on {facts['test_rows']:,} rows"
     return rows

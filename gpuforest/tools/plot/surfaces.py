@@ -31,7 +31,7 @@ class Columns:
     """Rows as an estimator reads them f64[N, F], names of features, the model of these rows."""
 
     def __init__(self, estimator: Any, X: Any, names: Sequence[str] | None) -> None:
-        forest = walker.opened(estimator).model.forest
+        forest = walker.known(estimator).forest
         if names is None:
             names = open_frame(X).columns if is_frame(X) else known_names(estimator)
         self.names = views.names_of(forest, names, "model")
