@@ -241,6 +241,11 @@ def load_table(
         return split_columns(frame, target, **parts)
 
 
+def parts_of(y: np.ndarray, task: str) -> dict[str, np.ndarray]:
+    """The arguments of `fit` that a table's target holds: of effects also the treatment."""
+    return {name: y[name] for name in y.dtype.names or ()} if task == "effects" else {"y": y}
+
+
 def split_columns(
     frame: Any, target: str | Sequence[str], *, weight: str | None = None, drop: Sequence[str] = (),
     features: Sequence[str] | None = None, drop_missing_target: bool = False,
@@ -267,7 +272,7 @@ def split_columns(
     y = _target(frame[target], drop_missing_target)
     if is_treated:
         parts = [y, *(frame[name].to_numpy() for name in more)]
-        y = np.rec.fromarrays(parts, names=PARTS_OF_EFFECTS[: len(parts)])
+        y = np.rec.fromarrays(parts, names=[*PARTS_OF_EFFECTS[: len(parts)]])
     elif more:
         y = _survival(frame[more[0]], y, target)
     weights = None if weight is None else _weights(frame[weight])

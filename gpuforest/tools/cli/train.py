@@ -122,12 +122,8 @@ def run(arguments: argparse.Namespace) -> None:
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
-        y = (
-            {name: table.y[name] for name in table.y.dtype.names}
-            if task == "effects"
-            else {"y": table.y}
-        )
-        estimator.fit(table.X, **y, sample_weight=table.weight, **grouped)
+        of_rows = {"sample_weight": table.weight, **grouped}
+        estimator.fit(table.X, **frames.parts_of(table.y, task), **of_rows)
         estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
