@@ -271,7 +271,7 @@ def split_columns(
             raise ValueError(f"the target {target!r} is missing in all rows")
     y = _target(frame[target], drop_missing_target)
     if is_treated:
-        parts = [y, *(frame[name].to_numpy() for name in more)]
+        parts: list[Any] = [y, *(frame[name].to_numpy() for name in more)]
         y = np.rec.fromarrays(parts, names=[*PARTS_OF_EFFECTS[: len(parts)]])
     elif more:
         y = _survival(frame[more[0]], y, target)
