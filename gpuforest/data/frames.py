@@ -272,7 +272,8 @@ def split_columns(
     y = _target(frame[target], drop_missing_target)
     if is_treated:
         parts: list[Any] = [y, *(frame[name].to_numpy() for name in more)]
-        y = np.rec.fromarrays(parts, names=[*PARTS_OF_EFFECTS[: len(parts)]])
+        named: Any = {"names": PARTS_OF_EFFECTS[: len(parts)]}
+        y = np.rec.fromarrays(parts, **named)
     elif more:
         y = _survival(frame[more[0]], y, target)
     weights = None if weight is None else _weights(frame[weight])
