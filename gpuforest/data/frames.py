@@ -188,7 +188,7 @@ def _moment(value: Any, form: str, name: str) -> datetime:
         raise ValueError(f"--dates {name}: {text!r} is no date; {hint}") from error
 
 
-PARTS_OF_EFFECTS = ["y", "treatment", "instrument"]
+PARTS_OF_EFFECTS = ("y", "treatment", "instrument")
 
 
 class Treated(tuple[str, ...]):
@@ -267,7 +267,8 @@ def split_columns(
     y = _target(frame[target], drop_missing_target)
     if is_treated:
         parts = [y, *(frame[name].to_numpy() for name in more)]
-        y = np.rec.fromarrays(parts, names=PARTS_OF_EFFECTS[: len(parts)])
+        kinds = zip(PARTS_OF_EFFECTS, (part.dtype for part in parts), strict=False)
+        y = np.rec.fromarrays(parts, dtype=[*kinds])
     elif more:
         y = _survival(frame[more[0]], y, target)
     weights = None if weight is None else _weights(frame[weight])
