@@ -152,7 +152,7 @@ def test_mypy_knows_all_attributes_and_finds_misspelt_ones(tmp_path):
         lines += ["    model.get_params(); model.set_params(verbose=1); model.n_features_in_"]
         lines += ["    model.prdict"]
         wrong += [f'use.py:{len(lines)}: error: "{name}" has no attribute "prdict"']
-    assert len(wrong) == 21
+    assert len(wrong) == 22
     options = ("--strict", "--config-file=", f"--cache-dir={kept('mypy')}", "use.py")
     said = checked(tmp_path, "\n".join(lines) + "\n", "mypy", *options)
     found = [line for line in said.splitlines() if ": error:" in line]

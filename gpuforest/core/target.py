@@ -21,6 +21,7 @@ from gpuforest.common.dtypes import Array
 from gpuforest.core.criteria import Criterion
 
 SUM_BITS = 62  # sums of moments stay below 2**62
+MOMENT_BITS = 52  # a moment is exact as a float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,3 +170,8 @@ class CheckedTarget:
 
     values: Any  # class codes [N] of each output; or numbers f64[N] or f64[N, K], where y was
     classes: list[np.ndarray] | None = None  # the sorted labels of each output, on the host
+
+
+def moment_bits(total_weight: int) -> int:
+    """The most bits of a moment of rows whose weights sum to `total_weight` at most."""
+    return min(MOMENT_BITS, SUM_BITS - int(total_weight).bit_length())

@@ -3,12 +3,14 @@
 import warnings
 from dataclasses import replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.utils import Bunch
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.common import arguments
@@ -34,6 +36,46 @@ SHARED = (
     "memory_limit",
 )  # fmt: skip
 
+MODEL = [HasMethods(["fit", "predict"]), "array-like", Real, None]
+OF_EFFECTS: params.Table = params.NO_CLASSES | params.PLAIN_LEAF | {
+    "n_estimators": (2000, [params.at_least(2)],
+        "Number of trees, by pairs that share half of the rows; intervals need many."),
+    "model_y": (None, MODEL,
+        "What X lets expect of y. None: a random forest, each row by the trees that did not draw "
+        "it. An estimator is fitted to other folds than the row's. An array has it for each row.",
+        "estimator, array-like of shape (n_samples,), float or None"),
+    "model_t": (None, MODEL,
+        "The same of the treatment: for 0 and 1 its probability, such as 0.5 in a trial that was "
+        "drawn by a coin.", "estimator, array-like of shape (n_samples,), float or None"),
+    "model_z": (None, MODEL, "The same of the instrument, if there is one.",
+        "estimator, array-like of shape (n_samples,), float or None"),
+    "discrete_treatment": (False, ["boolean"],
+        "Whether the treatment must have two values, of which the greater one means treated. Two "
+        "values 0 and 1 mean that anyway."),
+    "honest": (True, ["boolean"],
+        "Whether half of a tree's rows choose its splits, and the other half fill its leaves."),
+    "min_samples_split": (10, *params.TABLE["min_samples_split"][1:]),
+    "min_samples_leaf": (5, [params.at_least(1), params.INSIDE],
+        "The fewest rows that choose splits on each side of a split; a float is a fraction."),
+    "max_features": ("auto", [*params.FEATURES, StrOptions({"auto", "sqrt", "log2"}), None],
+        'Number of features that a split tries; a float is a fraction. "auto": the square root of '
+        "their number and 20 more. None: all."),
+    "max_samples": (0.5, [Interval(RealNotInt, 0.0, 0.5, closed="right")],
+        "The share of the rows that each tree takes, out of the half that its pair draws."),
+    "categorical_split": params.OF_SURVIVAL["categorical_split"],
+    "oob_score_": ("float", "How much less of y's residuals is left by the effects of rows out of "
+        "bag than by the average effect: 1 minus the ratio of the squares (Nie and Wager 2021)."),
+    "oob_effect_": ("float64 ndarray of shape (n_samples,)",
+        "Effects by the trees that did not draw the row."),
+    "feature_importances_": ("float64 ndarray of shape (n_features_in_,)",
+        "Shares of the features in the splits of the first four levels; a level d counts d**-2."),
+    "example": None,
+}  # fmt: skip
+CAUSAL = f"""n_estimators * model_y model_t model_z discrete_treatment honest max_depth
+min_samples_split min_samples_leaf max_features max_samples {params.CATEGORIES} random_state n_jobs
+verbose {params.MACHINE} {params.OF_FIT} n_estimators_ oob_score_ oob_curve_ oob_effect_
+feature_importances_ max_features_"""
+
 
 class Effect(Numbers):
     """The effect of a treatment. Targets are the columns of `effects.EffectRows`."""
@@ -52,8 +94,8 @@ class Effect(Numbers):
         raise NotImplementedError
 
     def error(self, checked: CheckedTarget, rows: np.ndarray | None) -> oob.Error:
-        """The squared residuals of y that are left without the rows' effects, as a part of those
-        that the average effect leaves (the R-loss of Nie and Wager 2021)."""
+        """The squares that remain of y's residuals after the effects of rows, as a part of what
+        the average effect leaves (the R-loss of Nie and Wager 2021)."""
         known = effects.EffectRows(np.asarray(checked.values))
         y, w, z = known.residuals if rows is None else (r[rows] for r in known.residuals)
         unit, slope = known.unit, float((z * y).sum() / (z * w).sum())
@@ -77,7 +119,7 @@ class Effect(Numbers):
         return {"oob_score_": 1 - self.error(plan.checked, counted)(seen), "_rows_": found}
 
 
-@params.parameters(params.CAUSAL, params.OF_EFFECTS)
+@params.parameters(CAUSAL, OF_EFFECTS)
 class CausalForest(ensembles.BaseForest):
     """A causal forest: effects of a treatment that differ from row to row.
 
@@ -160,11 +202,13 @@ class CausalForest(ensembles.BaseForest):
         w_hat = z_hat = self._expect(self.model_t, given, w, seed + 1, "treatment")
         if instrument is not None:
             z_hat = self._expect(self.model_z, given, z, seed + 2, "instrument")
-        if instrument is None and np.isin(w[counts], (0, 1)).all():
+        if instrument is not None:  # those of rows are too rough to divide by
+            spread = np.full(n, np.average((w - w_hat) * (z - z_hat), weights=weight))
+        elif np.isin(w[counts], (0, 1)).all():
+            check_shares(w_hat[counts])
             spread = w_hat * (1 - w_hat)
-            warn_of_rare(w_hat[counts])
         else:
-            spread = self._expect(None, given, (w - w_hat) * (z - z_hat), seed + 3, "spread")
+            spread = self._expect(None, given, (w - w_hat) ** 2, seed + 3, "spread")
         pairs = ((y, y_hat, "y"), (w, w_hat, "treatment"), (z, z_hat, "instrument"))
         expected = [np.where(counts, hat, actual) for actual, hat, _ in pairs]
         for (actual, _, name), hat in zip(pairs, expected, strict=True):
@@ -184,9 +228,14 @@ class CausalForest(ensembles.BaseForest):
         X, weight, groups = given.X, given.sample_weight, given.groups
         if model is None:
             shared = {key: getattr(self, key) for key in SHARED}
+            # as R's grf: with fewer features, or whole bootstraps, more of what X tells is left
+            n_columns = arrays.count_columns(X)  # 1 for lists
+            n_tried = 1.0 if n_columns < 26 else settings.features_tried("auto", n_columns)
+            counted = np.arange(len(target)) if weight is None else np.flatnonzero(weight)
+            n = len(counted) if groups is None else len(np.unique(np.asarray(groups)[counted]))
             forest = RandomForestRegressor(
-                NUISANCE_TREES, min_samples_leaf=5, oob_score=True, random_state=seed % 2**64,
-                **shared,
+                NUISANCE_TREES, min_samples_leaf=5, max_features=n_tried, max_samples=-(-n // 2),
+                oob_score=True, random_state=seed % 2**64, **shared,
             )  # fmt: skip
             found = forest.fit(X, target, weight, groups=groups).oob_prediction_
             return np.where(np.isnan(found), np.average(target, weights=weight), found)
@@ -322,12 +371,14 @@ def need_values(column: np.ndarray, counts: np.ndarray, name: str, why: str) -> 
         raise ValueError(f"the {name} is {values[0]:g} in all rows of some weight: {why}")
 
 
-def warn_of_rare(w_hat: np.ndarray) -> None:
-    """Warn of rows that are hardly ever, or nearly always, treated."""
+def check_shares(w_hat: np.ndarray) -> None:
+    """Refuse what are no probabilities of a treatment f64[n], and warn of rare ones."""
+    if w_hat.min() < 0 or w_hat.max() > 1 or not (w_hat * (1 - w_hat)).any():
+        raise ValueError("the probabilities of the treatment must lie within 0 and 1: see model_t")
     if n := int(((w_hat < RARE) | (w_hat > 1 - RARE)).sum()):
         warnings.warn(
             f"{n} rows have a probability of treatment below {RARE} or above {1 - RARE}, so others "
-            "like them hardly tell its effect: do not believe the effects there, or leave such "
+            "like them hardly tell its effect: do not believe the effects there, or leave these "
             "rows out",
             stacklevel=4,
         )

@@ -106,6 +106,15 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "Labels of the rows' blocks of time, such as months, which sort in the order of time. "
         "They do not change the forest; a second set of trees, which grow from earlier blocks "
         "only, judges the rows. See docs/blocks.md."),
+    "fit treatment": ("array-like of shape (n_samples,)",
+        "What the effect is of: 0 or 1, or real numbers."),
+    "fit instrument": (LABELS,
+        "Real numbers that move the treatment, and the outcome by nothing else."),
+    "alpha": ("float, default=0.05", "One minus the level of the intervals."),
+    "target": ('{"all", "treated", "control", "overlap"}, default="all"',
+        'The rows of the average; "overlap": all, weighed by how much the treatment varies.'),
+    "A": ("array-like or frame of shape (n_samples, n_columns), default=None",
+        "Numbers of the training rows; None: a constant alone."),
     "X": (ROWS, ""),
     "y": (TARGETS, "The true targets."),
     "sample_weight": (LABELS, "Weights of the rows."),

@@ -248,41 +248,6 @@ OF_SURVIVAL = NO_CLASSES | {
     "estimators_": ("list of trees", "The trees, which predict like the forest."),
     "example": None,
 }  # fmt: skip
-MODEL = [HasMethods(["fit", "predict"]), "array-like", Real, None]
-OF_EFFECTS = NO_CLASSES | PLAIN_LEAF | {
-    "n_estimators": (2000, [at_least(2)],
-        "Number of trees, by pairs that share half of the rows; intervals need many."),
-    "model_y": (None, MODEL,
-        "What X lets expect of y. None: a random forest, each row by the trees that did not draw "
-        "it. An estimator is fitted to other folds than the row's. An array has it for each row.",
-        "estimator, array-like of shape (n_samples,), float or None"),
-    "model_t": (None, MODEL,
-        "The same of the treatment: for 0 and 1 its probability, such as 0.5 in a trial that was "
-        "drawn by a coin.", "estimator, array-like of shape (n_samples,), float or None"),
-    "model_z": (None, MODEL, "The same of the instrument, if there is one.",
-        "estimator, array-like of shape (n_samples,), float or None"),
-    "discrete_treatment": (False, ["boolean"],
-        "Whether the treatment must have two values, of which the greater one means treated. Two "
-        "values 0 and 1 mean that anyway."),
-    "honest": (True, ["boolean"],
-        "Whether half of a tree's rows choose its splits, and the other half fill its leaves."),
-    "min_samples_split": (10, *TABLE["min_samples_split"][1:]),
-    "min_samples_leaf": (5, [at_least(1), INSIDE],
-        "The fewest rows that choose splits on each side of a split; a float is a fraction."),
-    "max_features": ("auto", [*FEATURES, StrOptions({"auto", "sqrt", "log2"}), None],
-        'Number of features that a split tries; a float is a fraction. "auto": the square root of '
-        "their number and 20 more. None: all."),
-    "max_samples": (0.5, [Interval(RealNotInt, 0.0, 0.5, closed="right")],
-        "The share of the rows that each tree takes, out of the half that its pair draws."),
-    "categorical_split": OF_SURVIVAL["categorical_split"],
-    "oob_score_": ("float", "How much less of y's residuals is left by the effects of rows out of "
-        "bag than by the average effect: 1 minus the ratio of the squares (Nie and Wager 2021)."),
-    "oob_effect_": ("float64 ndarray of shape (n_samples,)",
-        "Effects by the trees that did not draw the row."),
-    "feature_importances_": ("float64 ndarray of shape (n_features_in_,)",
-        "Shares of the features in the splits of the first four levels; a level d counts d**-2."),
-    "example": None,
-}  # fmt: skip
 OF_A_TREE = PLAIN_LEAF | {
     "max_features": (None, [*FEATURES, StrOptions({"sqrt", "log2"}), None],
         "Number of features that a split tries; constant ones do not count. None: all."),
@@ -524,10 +489,6 @@ SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_
 max_leaf_nodes shrinkage {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol
 max_estimators n_times low_memory {RUN} unique_times_ event_times_ {OUT_OF_BAG} {OF_TREES}
 {EXPLAINED} max_features_ min_samples_leaf_{SHRUNK}"""
-CAUSAL = f"""n_estimators * model_y model_t model_z discrete_treatment honest max_depth
-min_samples_split min_samples_leaf max_features max_samples {CATEGORIES} random_state n_jobs verbose
-{MACHINE} {OF_FIT} n_estimators_ oob_score_ oob_curve_ oob_effect_ feature_importances_
-max_features_"""
 EMBEDDING = f"""n_estimators * {GROWTH} max_leaf_nodes min_impurity_decrease {CATEGORIES}
 {COMBINATIONS} sparse_output {RUN} {OF_TREES}"""
 ISOLATION = f"""* n_estimators max_samples contamination max_features bootstrap n_jobs random_state

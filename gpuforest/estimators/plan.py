@@ -13,9 +13,9 @@ from gpuforest.core.target import CheckedTarget
 from gpuforest.core.training import Training
 from gpuforest.estimators.settings import Settings
 from gpuforest.explain import node_values, oob, pruning
+from gpuforest.explain.honest import with_honest_leaves
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.grow import Prune, grow, keeping_scratch
-from gpuforest.growing.honest import with_honest_leaves
 
 Pair = tuple[int, int]  # features tried at a split, and the fewest rows of a leaf
 

@@ -22,7 +22,6 @@ from gpuforest.splits.kinds import kind_for
 RowWeights = tuple[np.ndarray, np.ndarray] | None  # weights as they are, and as integers
 Weights = np.ndarray | None  # f64[N]; None: all are equal
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
-FEWEST_UNITS = 8  # rows or groups, of which a tree grows from a quarter
 AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
 BALANCED = "balanced_bootstrap"
 PAIR = ("max_features", "min_samples_leaf")  # of trees, which out-of-bag errors may choose
@@ -264,7 +263,7 @@ def sampling_of(
     user, integers = (None, None) if weights is None else weights
     once, max_samples = settings.without_replacement, settings.max_samples
     if settings.honest is not None:
-        return pairs_of_trees(settings, n_rows, integers, groups)
+        return bags.pairs_of_trees(max_samples, settings.honest, n_rows, integers, groups)
     known, labels = labels, labels if settings.weighs_classes else None
     if groups is not None and (settings.bootstrap or once):
         return groups_of_bags(settings, groups, user, labels)
@@ -294,20 +293,6 @@ def sampling_of(
     n_draws = rows_drawn(max_samples, sampling.n_counted, None)
     refuse_draws(max_samples, n_draws, n_rows, "rows")
     return rules.Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
-
-
-def pairs_of_trees(
-    settings: Settings, n_rows: int, integers: np.ndarray | None, groups: np.ndarray | None
-) -> rules.Sampling:
-    """How two trees in a row draw half of the rows or groups, and each its parts of these."""
-    share = min(int(float(settings.max_samples or 0.5) * 2**33), 2**32)
-    parts = (share // 2 if settings.honest else share, share)
-    sampling = rules.Sampling(n_rows, 1, integers, distinct=True, groups=groups, parts=parts)
-    n = sampling.units.n_counted
-    if n < FEWEST_UNITS:
-        units = "rows" if groups is None else "groups"
-        raise ValueError(f"effects need {FEWEST_UNITS} {units} of some weight, and there are {n}")
-    return replace(sampling, n_draws=n // 2)
 
 
 def classes_of_bags(

@@ -15,6 +15,7 @@ from gpuforest.core.target import Target
 from gpuforest.core.training import Training
 from gpuforest.kernels.bag.numpy import mulhi
 
+FEWEST_UNITS = 8  # rows or groups for effects, whose trees grow from a quarter
 WEIGHED_AT_ONCE = 2**18  # elements of bags weighted at once, so that their scratch stays small
 
 
@@ -170,6 +171,21 @@ def tree_weights(training: Training, first: int, last: int, backend: Backend) ->
         else:
             block *= _balanced(backend.xp, sampling, target, block)
     return bags
+
+
+def pairs_of_trees(
+    share: float, honest: bool, n_rows: int, weights: np.ndarray | None, groups: np.ndarray | None
+) -> Sampling:
+    """How two trees in a row draw half of the rows or groups, and each its parts of these; `share`
+    of all rows, at most a half."""
+    upto = min(int(float(share) * 2**33), 2**32)
+    parts = (upto // 2 if honest else upto, upto)
+    sampling = Sampling(n_rows, 1, weights, distinct=True, groups=groups, parts=parts)
+    n = sampling.units.n_counted
+    if n < FEWEST_UNITS:
+        units = "rows" if groups is None else "groups"
+        raise ValueError(f"effects need {FEWEST_UNITS} {units} of some weight, and there are {n}")
+    return replace(sampling, n_draws=n // 2)
 
 
 def in_part(

@@ -10,9 +10,8 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.numpy import HOST
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 from gpuforest.common.sums import blocks, total_of
-from gpuforest.core.target import SUM_BITS, Target, TargetCoding
+from gpuforest.core.target import Target, TargetCoding, moment_bits
 
-MOMENT_BITS = 52  # a moment is exact as a float64
 # Scores are squares, in float64. If half of the distinct targets lie within this part of the whole
 # range, squares around its middle would leave the gains among them few digits
 FAR = 2.0**-16
@@ -67,11 +66,6 @@ def encode_moments(
         scale = float(np.exp2(min(bits - exponent, 1000)))
     moments = xp.astype(xp.round((y - backend.asarray(centre)) * scale), MOMENT)
     return TargetCoding(None, centre, scale), moments
-
-
-def moment_bits(total_weight: int) -> int:
-    """The most bits of a moment of rows whose weights sum to `total_weight` at most."""
-    return min(MOMENT_BITS, SUM_BITS - int(total_weight).bit_length())
 
 
 def typical_ranges(y: Array, limits: np.ndarray, backend: Backend) -> tuple[np.ndarray, np.ndarray]:

@@ -27,9 +27,8 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend, Moved, has
 from gpuforest.backends.slots import gathered, held
 from gpuforest.core.frontier import Data, Frontier, Splits
-from gpuforest.core.target import Target, TargetCoding
+from gpuforest.core.target import Target, TargetCoding, moment_bits
 from gpuforest.core.training import Training
-from gpuforest.growing.targets import moment_bits
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import NUMERIC, Sets
 from gpuforest.splits.effects.numba import ROOM, Pseudo, grow_effects
