@@ -181,7 +181,7 @@ def test_columns_of_strings_of_named_numbers_and_beyond_float64(data, capsys):
 
 
 @pytest.mark.parametrize(("name", "text"), [
-    ("n_estimators", "100, but 10 for bagging, 50 for adaboost"),
+    ("n_estimators", "100, but 10 for bagging, 50 for adaboost, 2000 for effects"),
     ("criterion", "squared_error, but gini for classification, exponential for survival"),
     ("bootstrap", "True, but False for extra_trees classification and extra_trees regression"),
     ("backend", "auto"),
