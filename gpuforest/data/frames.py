@@ -188,7 +188,7 @@ def _moment(value: Any, form: str, name: str) -> datetime:
         raise ValueError(f"--dates {name}: {text!r} is no date; {hint}") from error
 
 
-PARTS_OF_EFFECTS = ("y", "treatment", "instrument")
+PARTS_OF_EFFECTS = ["y", "treatment", "instrument"]
 
 
 class Treated(tuple[str, ...]):
@@ -241,6 +241,11 @@ def load_table(
         return split_columns(frame, target, **parts)
 
 
+def parts_of(y: np.ndarray, task: str) -> dict[str, np.ndarray]:
+    """The arguments of `fit` that a table's target holds: of effects also the treatment."""
+    return {name: y[name] for name in y.dtype.names or ()} if task == "effects" else {"y": y}
+
+
 def split_columns(
     frame: Any, target: str | Sequence[str], *, weight: str | None = None, drop: Sequence[str] = (),
     features: Sequence[str] | None = None, drop_missing_target: bool = False,
@@ -266,9 +271,9 @@ def split_columns(
             raise ValueError(f"the target {target!r} is missing in all rows")
     y = _target(frame[target], drop_missing_target)
     if is_treated:
-        parts = [y, *(frame[name].to_numpy() for name in more)]
-        kinds = zip(PARTS_OF_EFFECTS, (part.dtype for part in parts), strict=False)
-        y = np.rec.fromarrays(parts, dtype=[*kinds])
+        parts: list[Any] = [y, *(frame[name].to_numpy() for name in more)]
+        named: Any = {"names": PARTS_OF_EFFECTS[: len(parts)]}
+        y = np.rec.fromarrays(parts, **named)
     elif more:
         y = _survival(frame[more[0]], y, target)
     weights = None if weight is None else _weights(frame[weight])

@@ -29,10 +29,13 @@ def with_honest_leaves(
     alone, part = copy(backend), sampling.parts
     alone.n_threads = 1
 
-    def fill(t: int) -> None:
-        span = first + t, first + t + 1
-        bag = draw_bags(sampling, seed, *span, alone) * in_part(sampling, seed, *span, alone, part)
-        weights = np.asarray(alone.asnumpy(bag))[0]
+    def fill(pair: range) -> None:
+        bags = draw_bags(sampling, seed, first + pair.start, first + pair.stop, alone)
+        bags = bags * in_part(sampling, seed, first + pair.start, first + pair.stop, alone, part)
+        for t, weights in zip(pair, np.asarray(alone.asnumpy(bags)), strict=True):
+            fill_tree(t, weights)
+
+    def fill_tree(t: int, weights: np.ndarray) -> None:
         rows = np.flatnonzero(weights)
         if not len(rows):
             return
@@ -46,5 +49,8 @@ def with_honest_leaves(
         added = np.concatenate([w, w * y[rows]], axis=1)
         sums[leaf[begin]] = np.add.reduceat(added, begin, axis=0)
 
-    parallel_map(fill, range(forest.n_trees), backend.n_threads)
+    # pairs of trees share their bag
+    begins = range(-(first % 2), forest.n_trees, 2)
+    pairs = [range(max(t, 0), min(t + 2, forest.n_trees)) for t in begins]
+    parallel_map(fill, pairs, backend.n_threads)
     return replace(forest, leaf_sums=sums)

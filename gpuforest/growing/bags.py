@@ -44,11 +44,11 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if not sampling.n_draws:
         row = np.ones(n, np.int32) if sampling.weights is None else sampling.weights
         return xp.broadcast_to(backend.asarray(row), (last - first, n))
-    if sampling.parts is not None:  # see `Sampling`
-        pairs = np.arange(first, last, dtype=np.uint64) // 2
-        keys = hashing.hash_at(np.full(last - first, seed, np.uint64), pairs)
-    else:
-        keys = hashing.tree_keys(np, seed, first, last)  # few: the host hashes them
+    if sampling.parts is not None:  # trees 2 i and 2 i + 1 have the bag of number i
+        begin, alone = first // 2, replace(sampling, parts=None)
+        of_pairs = draw_bags(alone, seed, begin, (last + 1) // 2, backend)
+        return xp.take(of_pairs, xp.arange(first, last) // 2 - begin, axis=0)
+    keys = hashing.tree_keys(np, seed, first, last)  # few: the host hashes them
     keys = backend.asarray(hashing.hash_at(keys, hashing.BAG))
     if sampling.distinct:
         if sampling.weights is None:
@@ -140,7 +140,7 @@ def tree_features(
 
 def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
     """The `count` items that keys u64[T] draw without replacement, by random orders: bool[T, n]."""
-    if backend.on_host and count < n // 2:  # fewer hashes
+    if backend.on_host and count <= n // 2:  # fewer hashes
         drawn = np.zeros((len(keys), n), bool)
         first = np.arange(count, dtype=np.uint64)[None]
         np.put_along_axis(

@@ -316,7 +316,8 @@ def test_models_of_what_X_lets_expect():
         ({"instrument": np.ones(N)}, "the instrument is 1 in all rows of some weight"),
         ({"groups": np.arange(N) // 40}, "need 8 groups of some weight, and there are 6"),
         ({"rows": 7}, "need 8 rows"),
-        ({"model_t": data()[2]}, "tell the treatment of every row"),
+        ({"model_t": data()[2]}, "must lie within 0 and 1"),
+        ({"model_y": data()[1]}, "tell the y of every row"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*probability of treatment")
@@ -324,10 +325,10 @@ def test_what_a_fit_refuses(change, message):
     X, y, w = data()
     y = w if isinstance(change.get("treatment"), str) else y
     n = change.pop("rows", N) if "rows" in change else N
-    model = gf.CausalForest(**FEW | ({"model_t": change["model_t"]} if "model_t" in change else {}))
-    given = {"treatment": w} | {k: v for k, v in change.items() if k != "model_t"}
+    models = {name: change.pop(name) for name in ("model_t", "model_y") if name in change}
+    model, given = gf.CausalForest(**FEW | models), {"treatment": w} | change
     given["treatment"] = w if isinstance(given["treatment"], str) else given["treatment"]
-    if "3" in message and "has 3" in message:
+    if "has 3" in message:
         model.set_params(discrete_treatment=True)
     given = {k: v if v is None else v[:n] for k, v in given.items()}
     with pytest.raises(ValueError, match=message):

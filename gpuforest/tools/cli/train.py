@@ -122,8 +122,8 @@ def run(arguments: argparse.Namespace) -> None:
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
-        grouped |= parts_of(table.y, task)
-        estimator.fit(table.X, sample_weight=table.weight, **grouped)
+        of_rows = {"sample_weight": table.weight, **grouped}
+        estimator.fit(table.X, **frames.parts_of(table.y, task), **of_rows)
         estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
         save_both(estimator, out, test, held_out, arguments)
@@ -157,11 +157,6 @@ def target_of(arguments: argparse.Namespace) -> tuple[str, Any]:
     if arguments.test:
         raise ValueError("--test: no row shows the effect on it, so that there is no score")
     return "effects", frames.Treated([target, *filter(None, arms)])
-
-
-def parts_of(y: Any, task: str) -> dict[str, Any]:
-    """The columns of the target by what `fit` calls them."""
-    return {name: y[name] for name in y.dtype.names} if task == "effects" else {"y": y}
 
 
 def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:

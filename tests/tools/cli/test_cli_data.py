@@ -309,7 +309,7 @@ def test_blocks_of_time(folder, capsys, name):
 
 @pytest.mark.parametrize(("options", "message"), [
     (["--groups", "y"],
-     "'y' is the target: it cannot be dropped, or be the weight, the group, the time, the"),
+     "'y' is the target: it cannot be dropped, or be the weight, the group, the time, "),
     (["--groups", "h"], "no column 'h'"),
     (["--groups", "g", "--model", "tree"], "--groups: --model tree takes no groups"),
     (["--groups", "gap"], "the column 'gap' of groups or times is missing in 1 of 60"),
