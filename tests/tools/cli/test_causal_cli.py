@@ -74,7 +74,7 @@ def test_pictures_and_what_is_refused_of_a_model(rows, capsys):
 @pytest.mark.parametrize(("options", "message"), [
     (["--instrument", "coin"], "--instrument moves a treatment: add --treatment COLUMN"),
     ([*DRUG, "--task", "regression"], "--treatment is for causal forests, not for regression"),
-    ([*DRUG, "--event", "coin"], "--event is for survival forests, not for causal forests"),
+    ([*DRUG, "--event", "a"], "--event is for survival forests, not for causal forests"),
     ([*DRUG, "--model", "boosting"], "--model boosting is not for effects"),
     ([*DRUG, "--test", "0.3"], "--test: no row shows the effect on it, so that there is no score"),
     (["--treatment", "town"], "treatment must hold a real number for each of 160 rows"),
