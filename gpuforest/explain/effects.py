@@ -189,7 +189,7 @@ def average(rows: EffectRows, target: str, weights: np.ndarray, groups: np.ndarr
     estimate = float((weights * score).sum() / total)
     off = clustered((weights * (score - estimate * counts))[:, None], groups)[:, 0]
     n = len(off)
-    return interval_of(estimate, math.sqrt((off**2).sum() * n / max(n - 1, 1)) / total)
+    return interval_of(estimate, float(math.sqrt((off**2).sum() * n / max(n - 1, 1)) / total))
 
 
 def scores_of_arm(rows: EffectRows, treated: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -205,7 +205,7 @@ def scores_of_arm(rows: EffectRows, treated: bool) -> tuple[np.ndarray, np.ndarr
 
 def interval_of(estimate: Any, std_error: Any, alpha: float = 0.05) -> Bunch:
     """Estimates, their standard errors, and the ends of intervals of the level 1 - alpha."""
-    half = stats.norm.isf(alpha / 2) * std_error
+    half = float(stats.norm.isf(alpha / 2)) * std_error
     return Bunch(estimate=estimate, std_error=std_error, low=estimate - half, high=estimate + half)
 
 
