@@ -1,4 +1,5 @@
-"""Pictures of losses and survival: curves are those of the fit and of the rows that are passed."""
+"""Pictures of losses, survival and effects: what is drawn is that of the fit and of the rows that
+are passed."""
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from sklearn.model_selection import train_test_split
 
 import gpuforest as gf
 from gpuforest import RandomSurvivalForest
-from gpuforest.plot import plot_loss, plot_survival
+from gpuforest.explain import effects
+from gpuforest.plot import plot_effect_calibration, plot_effects, plot_loss, plot_survival
 from gpuforest.tools.plot.survival import kaplan_meier
 
 IRIS, CANCER, DIABETES = (
@@ -204,3 +206,48 @@ def test_survival_that_is_refused(forest, rows, y, groups, message):
     other = gf.RandomForestRegressor(2, backend="numpy").fit(X, TIME)
     with pytest.raises(TypeError, match="a RandomForestRegressor has no curves: pass a survival"):
         plot_survival(other, X, Y)
+
+
+TREATED, WEIGHTS = np.arange(N) % 2, np.repeat([0.0, 1.0, 2.0], N // 3)
+
+
+@pytest.fixture(scope="module")
+def causal():
+    coin = {"model_y": 0.5, "model_t": 0.5, "random_state": 0, "backend": "numpy"}
+    cost = 2 * TREATED * (X[:, 0] > 0) + X[:, 1]
+    return gf.CausalForest(40, **coin).fit(X, cost, TREATED, sample_weight=WEIGHTS)
+
+
+def test_effects_and_their_intervals_by_a_feature(causal, tmp_path):
+    causal.save(tmp_path / "model")
+    for shown in (causal, gf.load(tmp_path / "model")):
+        ax = plot_effects(shown, X)
+        _, points, average = ax.lines
+        assert np.array_equal(points.get_xdata(), X[:, causal.feature_importances_.argmax()])
+        assert np.array_equal(points.get_ydata(), causal.effect(X))
+        ends = np.array([line[:, 1] for line in ax.collections[0].get_segments()]).T
+        assert np.array_equal(ends, causal.effect_interval(X))
+        assert set(average.get_ydata()) == {causal.ate().estimate}
+        check_readable(ax)
+
+
+def test_groups_of_rows_of_some_weight(causal):
+    given = pyplot.subplots()[1]
+    assert plot_effect_calibration(causal, 4, ax=given) is given
+    rows, weights = causal._rows_.values[WEIGHTS > 0], WEIGHTS[WEIGHTS > 0]
+    parts = np.split(np.argsort(effects.EffectRows(rows).effect, kind="stable"), 4)
+    for part, x, y in zip(parts, *given.lines[1].get_data(), strict=True):
+        some = effects.EffectRows(rows[part])
+        assert x == pytest.approx(np.average(some.effect, weights=weights[part]))
+        assert y == pytest.approx(np.average(effects.scores(some), weights=weights[part]))
+    check_readable(plot_effect_calibration(causal))
+
+
+def test_effects_that_are_refused(causal, forest):
+    for n in (0, 21, 2.5):
+        with pytest.raises(ValueError, match=f"n_groups={n}: pass a number from 1 to 20"):
+            plot_effect_calibration(causal, n)
+    with pytest.raises(ValueError, match="no feature 3"):
+        plot_effects(causal, X, 3)
+    with pytest.raises(TypeError, match="a RandomSurvivalForest has no effects: pass a Causal"):
+        plot_effects(forest, X)
