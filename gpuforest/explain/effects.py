@@ -247,11 +247,14 @@ def calibration(rows: EffectRows, weights: np.ndarray, groups: np.ndarray | None
     return Bunch(names=["mean_prediction", "differential_prediction"], **found)
 
 
-def by_groups(rows: EffectRows, n: int, weights: np.ndarray) -> Iterator[tuple[float, Bunch]]:
-    """The mean predicted effect of each of n groups of rows by their predicted effects, and the
-    average effect that the scores of the group give."""
+def by_parts(
+    rows: EffectRows, n: int, weights: np.ndarray, groups: np.ndarray | None
+) -> Iterator[tuple[float, Bunch]]:
+    """The mean predicted effect of each of n parts of the rows by their predicted effects, and the
+    average effect that the scores of the part give; groups : i32[N], rows that belong together"""
     order = np.argsort(rows.effect, kind="stable")
     for part in np.array_split(order, n):
         some = EffectRows(rows.values[part])
         predicted = float(np.average(some.effect, weights=weights[part]))
-        yield predicted, average(some, "all", weights[part], None)
+        known = None if groups is None else np.unique(groups[part], return_inverse=True)[1]
+        yield predicted, average(some, "all", weights[part], known)

@@ -195,7 +195,7 @@ def test_it_finds_who_gains():
     assert 0.5 < test.coef[1] < 1.5
     line = forest.best_linear_projection(X[:, 0] > 0)
     assert abs(line.coef[1] - 2) < 3 * line.std_error[1]
-    by_group = list(effects.by_groups(forest._rows_, 4, np.ones(2000)))
+    by_group = list(effects.by_parts(forest._rows_, 4, np.ones(2000), None))
     assert all(abs(said - a.estimate) < 4 * a.std_error for said, a in by_group)
 
 

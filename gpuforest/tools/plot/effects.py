@@ -76,14 +76,16 @@ def plot_effect_calibration(estimator: Any, n_groups: int = 5, *, ax: Axes | Non
 
 
 def groups_of(estimator: Any, n_groups: int) -> list[tuple[float, Bunch]]:
-    """Groups of the training rows of some weight, as of `effects.by_groups`."""
+    """Groups of the training rows of some weight, as of `effects.by_parts`."""
     need_effects(estimator)
-    rows, weights = estimator._known_rows(), estimator._weighed()[0]
+    rows, (weights, groups) = estimator._known_rows(), estimator._weighed()
     counts = weights > 0
     most = int(counts.sum()) // 2
     if not isinstance(n_groups, int | np.integer) or not 1 <= n_groups <= most:
         raise ValueError(f"n_groups={n_groups!r}: pass a number from 1 to {most}")
-    return [*effects.by_groups(effects.EffectRows(rows.values[counts]), n_groups, weights[counts])]
+    groups = None if groups is None else groups[counts]
+    some = effects.EffectRows(rows.values[counts])
+    return [*effects.by_parts(some, n_groups, weights[counts], groups)]
 
 
 def need_effects(estimator: Any) -> None:
