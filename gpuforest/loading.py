@@ -196,7 +196,7 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         need(isinstance(estimator, ForestClassifier | ForestRegressor), "blocks amiss")
         estimator._judges_ = None
     if isinstance(estimator, CausalForest):
-        _set_effects(estimator, header, arrays)
+        _set_effects(estimator, header, arrays, forest.coding.n_channels)
         return
     need("parts" not in header.get("draws", {}), "parts of bags of no effects")
     n_kept = len({"row_codes", "row_targets"} & arrays.keys())
@@ -228,14 +228,17 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
         estimator._calibration_ = uncertainty.Calibration(arrays["scores"], arrays["score_offsets"])
 
 
-def _set_effects(estimator: CausalForest, header: Header, arrays: Arrays) -> None:
-    """Give a causal forest its training rows."""
-    need("draws" in header and "row_targets" in arrays, "effects without their rows")
+def _set_effects(estimator: CausalForest, header: Header, arrays: Arrays, C: int) -> None:
+    """Give a causal forest its training rows; C : channels of its sums"""
+    need(
+        "parts" in header.get("draws", {}) and "row_targets" in arrays, "effects without their rows"
+    )
     need(not {"row_codes", "scores"} & arrays.keys(), "arrays of no effects")
     columns = arrays["row_targets"]
     need(columns.shape[1] == len(COLUMNS), "row_targets that do not fit")
     rows = EffectRows(columns)
     need(all(r.any() for r in rows.residuals), "residuals that do not vary")
+    need(rows.has_instrument == C - 5, "sums of other moments than those of the rows")
     estimator._rows_ = rows
 
 

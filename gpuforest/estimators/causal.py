@@ -26,11 +26,9 @@ from gpuforest.explain import effects, importances, oob
 from gpuforest.growing import predict as prediction
 from gpuforest.growing import targets
 
-NUISANCE_TREES = 500
+NUISANCE_TREES = 500  # of a forest that says what X lets expect, as in R's grf
 FOLDS = 5  # of models that users pass for what X lets expect
-RARE = (
-    0.01  # a treatment of a lower (or higher) probability is hardly ever (or nearly always) given
-)
+RARE = 0.01  # a treatment of a lower probability is hardly ever given
 SHARED = (
     "categorical_features", "min_category_frequency", "n_jobs", "max_bins", "backend",
     "memory_limit",
@@ -190,8 +188,8 @@ class CausalForest(ensembles.BaseForest):
         if self.discrete_treatment:
             w = as_arms(w, counts)
         need_values(w, counts, "treatment", "two values are needed")
-        if instrument is None:
-            z = w
+        if instrument is None or np.array_equal(z, w):  # which is its own instrument
+            z, instrument = w, None
         need_values(z, counts, "instrument", "it must move the treatment")
         if np.array_equal(y[counts], w[counts]):
             raise ValueError("y equals the treatment: pass an outcome that may differ from it")
@@ -270,8 +268,6 @@ class CausalForest(ensembles.BaseForest):
     def effect_and_std(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Effects, and their standard errors by pairs of trees that share half of the rows."""
         check_is_fitted(self)
-        if self.forest_.n_trees < 2:
-            raise ValueError("standard errors need pairs of trees: raise n_estimators")
         model = fit_scope.snapshot(self)
         found = arrays.to_host(model._walk(X, effects.variances))
         return found[:, 0] * model._rows_.unit, np.sqrt(found[:, 1]) * model._rows_.unit

@@ -51,6 +51,10 @@ class EffectRows:
             raise AttributeError(name)
         return np.asarray(self.values[:, COLUMNS.index(name)])
 
+    def __getstate__(self) -> dict[str, np.ndarray]:
+        """The field alone: what is derived from it is not pickled."""
+        return {"values": self.values}
+
     def with_effects(self, effects: np.ndarray) -> EffectRows:
         """The rows, with effects f64[N] as their last column; NaN becomes the mean."""
         seen = ~np.isnan(effects)

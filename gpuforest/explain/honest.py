@@ -16,9 +16,7 @@ from gpuforest.explain.paths import one_tree
 from gpuforest.growing.bags import draw_bags, in_part
 
 
-def with_honest_leaves(
-    forest: Forest, training: Training, backend: Backend, first: int
-) -> Forest:  # fmt: skip
+def with_honest_leaves(forest: Forest, training: Training, backend: Backend, first: int) -> Forest:
     """The forest, of trees from number `first` on, whose leaves have the sums of the rows that
     `Sampling.parts` keeps for them. Each leaf has a row of the leaf table of its own."""
     sampling, seed, matrix = training.sampling, training.seed, training.matrix

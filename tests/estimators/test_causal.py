@@ -290,6 +290,28 @@ def test_files_and_pickles(tmp_path):
         assert np.array_equal(other.oob_effect_, forest.oob_effect_)
 
 
+def test_files_whose_rows_are_of_another_forest_are_refused(tmp_path):
+    forest = fitted()
+    values = forest._rows_.values.copy()
+    values[:, 2] = 1 - values[:, 2]  # an instrument, which the trees do not have
+    forest._rows_ = effects.EffectRows(values)
+    forest.save(tmp_path / "model")
+    with pytest.raises(gf.ModelFormatError, match="sums of other moments"):
+        gf.load(tmp_path / "model")
+
+
+def test_an_instrument_that_equals_the_treatment_is_none_of_its_own():
+    X, y, w = data()
+    found = gf.CausalForest(**FEW, model_z=0.25).fit(X, y, w, instrument=w)
+    assert np.array_equal(found.effect(X), fitted().effect(X))
+
+
+def test_pickles_of_equal_fits_are_equal_after_they_predict():
+    one, other = fitted(), fitted()
+    one.effect(data()[0])
+    assert pickle.dumps(one._rows_) == pickle.dumps(other._rows_)
+
+
 def test_models_of_what_X_lets_expect():
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
