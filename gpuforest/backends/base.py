@@ -16,7 +16,7 @@ from gpuforest.backends.booster import Booster, Boosting
 from gpuforest.backends.rows import column_edges, on_host, rows_below
 from gpuforest.backends.slots import distinct_rows, pairs, true_positions
 from gpuforest.common.dtypes import Array as Array
-from gpuforest.common.hashing import hash_at
+from gpuforest.common.hashing import hash_at, permute, positions_of
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
@@ -142,6 +142,26 @@ class RowSampling:
         """How often each row is drawn for each tree, i32[T, N]."""
         shares = None if cumulative is None else backend.asnumpy(cumulative)
         return backend.asarray(bag(backend.asnumpy(keys), n_rows, n_draws, shares))
+
+    def once(self, backend: Backend, keys: Array, count: int, n: int) -> Array:
+        """The `count` items that keys u64[T] draw without replacement, by random orders: bool[T, n]."""
+        xp = backend.xp
+        if backend.on_host and count <= n // 2:  # fewer hashes
+            drawn = np.zeros((len(keys), n), bool)
+            first = np.arange(count, dtype=np.uint64)[None]
+            at = positions_of(np, keys[:, None], first, n).astype(np.int64)
+            np.put_along_axis(drawn, at, True, axis=1)
+            return drawn
+        items = xp.arange(n, dtype=xp.uint64)
+        return permute(xp, keys[:, None], items[None, :], n) < count
+
+    def in_part(
+        self, backend: Backend, keys: Array, numbers: Array, bags: Array, part: tuple[int, int]
+    ) -> Array:
+        """Bags i32[T, N] without rows whose hash by keys u64[T] and numbers u64[N], as a number
+        below 2**32, does not lie in this part."""
+        xp, place = backend.xp, hash_at(keys[:, None], numbers[None, :]) >> 32
+        return xp.where((part[0] <= place) & (place < part[1]), bags, 0)
 
     def rows_below(self, backend: Backend, seed: int, n_rows: int, limit: int) -> np.ndarray:
         """The rows whose hash is below `limit`, i64[n], ascending, on the host."""

@@ -25,7 +25,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
-from gpuforest.kernels.bag.numba import bag, in_bag
+from gpuforest.kernels.bag.numba import bag, in_bag, in_part, once
 from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
 from gpuforest.kernels.best_split.numba import HIST_BYTES, level
 from gpuforest.kernels.edges.numba import edges as choose_edges
@@ -88,6 +88,21 @@ class NumbaSampling(RowSampling):
         parallel_map(
             lambda t: bag(keys[t], n_draws, shares, weights[t]), range(len(keys)), backend.n_threads
         )
+        return weights
+
+    def once(self, backend: Backend, keys: Array, count: int, n: int) -> Array:
+        drawn = np.empty((len(keys), n), np.bool_)
+        parallel_map(lambda t: once(keys[t], count, drawn[t]), range(len(keys)), backend.n_threads)
+        return drawn
+
+    def in_part(
+        self, backend: Backend, keys: Array, numbers: Array, bags: Array, part: tuple[int, int]
+    ) -> Array:
+        weights = np.empty(bags.shape, np.int32)
+        parallel_map(
+            lambda t: in_part(keys[t], *part, numbers, bags[t], weights[t]),
+            range(len(bags)), backend.n_threads,
+        )  # fmt: skip
         return weights
 
     def column_edges(

@@ -25,11 +25,12 @@ def with_honest_leaves(forest: Forest, training: Training, backend: Backend, fir
         return forest
     y, sums = np.asarray(backend.asnumpy(training.target.y)), np.zeros_like(forest.leaf_sums)
     alone, part = copy(backend), sampling.parts
+    bare = replace(forest, leaf_sums=forest.leaf_sums[:0])  # whose values nobody works out
     alone.n_threads = 1
 
     def fill(pair: range) -> None:
         bags = draw_bags(sampling, seed, first + pair.start, first + pair.stop, alone)
-        bags = bags * in_part(sampling, seed, first + pair.start, first + pair.stop, alone, part)
+        bags = in_part(bags, sampling, seed, first + pair.start, alone, part)
         for t, weights in zip(pair, np.asarray(alone.asnumpy(bags)), strict=True):
             fill_tree(t, weights)
 
@@ -38,9 +39,11 @@ def with_honest_leaves(forest: Forest, training: Training, backend: Backend, fir
         if not len(rows):
             return
         codes = alone.xp.take(matrix.codes, alone.asarray(rows), axis=0)
-        node = np.asarray(alone.asnumpy(alone.apply(one_tree(forest, t), codes)))[:, 0]
+        node = np.asarray(alone.asnumpy(alone.apply(one_tree(bare, t), codes)))[:, 0]
         leaf = leaf_rows(forest.nodes[node + forest.tree_offsets[t]])
-        order = np.argsort((leaf - leaf.min()).astype(np.uint32), kind="stable")
+        number = leaf - leaf.min()
+        small = number.astype(np.min_scalar_type(number.max()))  # sorted by radix
+        order = np.argsort(small, kind="stable")
         rows, leaf = rows[order], leaf[order]
         begin = np.flatnonzero(np.diff(leaf, prepend=-1))
         w = weights[rows].astype(np.int64)[:, None]

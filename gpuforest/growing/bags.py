@@ -52,9 +52,9 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     keys = backend.asarray(hashing.hash_at(keys, hashing.BAG))
     if sampling.distinct:
         if sampling.weights is None:
-            return xp.astype(drawn_once(xp, keys, sampling.n_draws, n, backend), xp.int32)
+            return xp.astype(backend.sampling.once(backend, keys, sampling.n_draws, n), xp.int32)
         positive = sampling.weights > 0  # rows of weight zero alone would make an empty bag
-        drawn = drawn_once(xp, keys, sampling.n_draws, int(positive.sum()), backend)
+        drawn = backend.sampling.once(backend, keys, sampling.n_draws, int(positive.sum()))
         position = backend.asarray(np.maximum(np.cumsum(positive) - 1, 0))
         drawn = xp.take(xp.astype(drawn, xp.int32), position, axis=1)
         return drawn * backend.asarray(sampling.weights)
@@ -135,20 +135,7 @@ def tree_features(
     keys = backend.asarray(hashing.hash_at(keys, hashing.FEATURES))
     if again:
         return backend.sampling.bag(backend, keys, n_features, n_drawn, None) > 0
-    return drawn_once(backend.xp, keys, n_drawn, n_features, backend)
-
-
-def drawn_once(xp: Any, keys: Array, count: int, n: int, backend: Backend) -> Array:
-    """The `count` items that keys u64[T] draw without replacement, by random orders: bool[T, n]."""
-    if backend.on_host and count <= n // 2:  # fewer hashes
-        drawn = np.zeros((len(keys), n), bool)
-        first = np.arange(count, dtype=np.uint64)[None]
-        np.put_along_axis(
-            drawn, hashing.positions_of(np, keys[:, None], first, n).astype(np.int64), True, axis=1
-        )
-        return drawn
-    items = xp.arange(n, dtype=xp.uint64)
-    return hashing.permute(xp, keys[:, None], items[None, :], n) < count
+    return backend.sampling.once(backend, keys, n_drawn, n_features)
 
 
 def tree_weights(training: Training, first: int, last: int, backend: Backend) -> Array:
@@ -157,7 +144,7 @@ def tree_weights(training: Training, first: int, last: int, backend: Backend) ->
     bags = draw_bags(sampling, training.seed, first, last, backend)
     if sampling.parts is not None:
         part = (0, sampling.parts[0])
-        grows = bags * in_part(sampling, training.seed, first, last, backend, part)
+        grows = in_part(bags, sampling, training.seed, first, backend, part)
         # a tree needs rows: of few, chance may leave out all
         some = backend.xp.any(grows > 0, axis=1, keepdims=True)
         return backend.xp.where(some, grows, bags)
@@ -189,18 +176,17 @@ def pairs_of_trees(
 
 
 def in_part(
-    sampling: Sampling, seed: int, first: int, last: int, backend: Backend, part: tuple[int, int]
-) -> Array:  # fmt: skip
-    """1 where a row's (or its group's) hash for a tree lies in this part, i32[last - first, N]."""
-    xp, units = backend.xp, sampling.units
-    keys = hashing.hash_at(hashing.tree_keys(np, seed, first, last), hashing.PARTS)
+    bags: Array, sampling: Sampling, seed: int, first: int, backend: Backend, part: tuple[int, int]
+) -> Array:
+    """The bags i32[T, N] of trees from number `first` on, without the rows whose hash for the tree
+    (or that of their group) does not lie in this part."""
+    keys = hashing.tree_keys(np, seed, first, first + bags.shape[0])
+    keys = backend.asarray(hashing.hash_at(keys, hashing.PARTS))
+    units = sampling.units
     counts = np.ones(units.n_rows) if units.weights is None else units.weights > 0
-    number = backend.asarray(np.cumsum(counts).astype(np.uint64))[None, :]
-    place = hashing.hash_at(backend.asarray(keys)[:, None], number) >> 32
-    inside = xp.astype((part[0] <= place) & (place < part[1]), xp.int32)
-    if sampling.groups is None:
-        return inside
-    return xp.take(inside, backend.asarray(sampling.groups), axis=1)
+    number = np.cumsum(counts).astype(np.uint64)
+    number = number if sampling.groups is None else number[sampling.groups]
+    return backend.sampling.in_part(backend, keys, backend.asarray(number), bags, part)
 
 
 def held(training: Training, first: int, last: int, backend: Backend) -> tuple[Array, Array, Array]:

@@ -138,7 +138,7 @@ def scan_features(data, slots, hist, features, rules, totals, scores, cuts):
         if features[s, j] < 0:
             continue
         slot = cutting.slot_at(slots, s, has_labels(data.y))
-        feature = cutting.feature_of(features[s, j], data, rules, data.n_channels)
+        feature = cutting.feature_of(features[s, j], data, rules.count_rows, data.n_channels)
         limits = cutting.limits_of(rules, slot, feature.number)
         bins, left, criterion = hist[s, j], cuts.left[s, j], rules.criterion.number
         if rules.random:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, U64, I32s, I64s
-from gpuforest.kernels.shared.numba import LOW_32, U32, U, below, hash_at
+from gpuforest.compiler.types import I64, U64, Bools, I32s, I64s, U64s
+from gpuforest.kernels.shared.numba import LOW_32, U32, U, below, domain, hash_at, order_of, permute
 
 
 @device
@@ -29,6 +29,27 @@ def bag(key: U64, n_draws: I64, cumulative: I64s, weights: I32s):
             row = below(cumulative, 0, N, row + 1)
         # 3. count
         weights[row] += 1
+
+
+@kernel
+def once(key: U64, count: I64, drawn: Bools):
+    """Mark the `count` items bool[n] that a key draws without replacement."""
+    order, (mask, shift) = order_of(key), domain(len(drawn))
+    for i in range(len(drawn)):
+        drawn[i] = permute(order, i, len(drawn), mask, shift) < count
+
+
+@kernel
+def in_part(key: U64, low: I64, high: I64, numbers: U64s, bag: I32s, weights: I32s):
+    """Write the weights of a bag's rows whose hash lies in a part of [0, 2**32), 0 of others.
+
+    numbers : u64[N], what is hashed of each row"""
+    for r in range(len(bag)):
+        weights[r] = 0
+        if bag[r] != 0:
+            place = np.int64(hash_at(key, numbers[r]) >> U32)
+            if low <= place < high:
+                weights[r] = bag[r]
 
 
 @kernel

@@ -65,8 +65,8 @@ def slot_at(slots, s, is_classes):
 
 
 @device
-def feature_of(f, data, rules, n_channels):
-    width = np.int64(n_channels + rules.count_rows)
+def feature_of(f, data, count_rows, n_channels):
+    width = np.int64(n_channels + count_rows)
     bins, missing = np.int64(data.n_bins[f]), np.int64(data.n_codes - 1)
     return Feature(np.int64(f), bins, missing, np.int64(n_channels), width, has_labels(data.y))
 
@@ -79,9 +79,12 @@ def limits_of(rules, slot, f):
 
 
 @device
-def by_rows(rules):
-    """The limits if only the number of rows is limited."""
-    return Limits(np.int64(rules.min_rows_leaf), np.int64(1), np.int64(0), -np.inf, np.inf)
+def by_rows(rules, count_rows):
+    """The limits if only the number of rows is limited; without `count_rows`, all rows weigh one."""
+    one, fewest = np.int64(1), np.int64(rules.min_rows_leaf)
+    if count_rows:
+        return Limits(fewest, one, np.int64(0), -np.inf, np.inf)
+    return Limits(one, fewest, np.int64(0), -np.inf, np.inf)
 
 
 @device

@@ -57,7 +57,7 @@ def best_split(data, slot, hist, features, need, rules, best, splits, scan, sets
         if tried >= need:
             break
         if features[j] >= 0:
-            feature = cuts.feature_of(features[j], data, rules, len(slot.sums))
+            feature = cuts.feature_of(features[j], data, rules.count_rows, len(slot.sums))
             varies, best = improve(hist[j], feature, slot, rules, best, splits, scan, sets)
             tried += varies
     return best, tried

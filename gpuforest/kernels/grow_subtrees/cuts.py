@@ -68,29 +68,51 @@ def add_all(hist, code, stats, i, C, width):
 
 
 @device
+def add_counted(hist, code, stats, i, C):
+    """As add_two, with a last channel that counts rows."""
+    if has_labels(stats):
+        at = np.int64(code) * (C + 1)
+        hist[U(at + stats[U(i), 0])] += stats[U(i), 1]
+        hist[U(at + C)] += 1
+    else:
+        at = np.int64(code) * 3
+        hist[U(at)] += stats[U(i), 0]
+        hist[U(at + 1)] += stats[U(i), 1]
+        hist[U(at + 2)] += 1
+
+
+@device
 def fill(hist, column, order, begin, n, C, width):
     """Add n rows of the order to the histogram [B * width] of one feature."""
     positions, stats = order
-    if width == C and (has_labels(stats) or C == 2):  # a loop without a branch
+    if not (has_labels(stats) or C == 2):
+        for i in range(begin, begin + n):
+            add_all(hist, column[U(positions[U(i)])], stats, i, C, width)
+    elif width == C:  # loops without a branch
         for i in range(begin, begin + n):
             add_two(hist, column[U(positions[U(i)])], stats, i, C)
     else:
         for i in range(begin, begin + n):
-            add_all(hist, column[U(positions[U(i)])], stats, i, C, width)
+            add_counted(hist, column[U(positions[U(i)])], stats, i, C)
 
 
 @device
 def fill_two(one, two, first, second, order, begin, n, C, width):
     """As fill, for two features at once, so that rows are read once."""
     positions, stats = order
-    if width == C and (has_labels(stats) or C == 2):
+    if not (has_labels(stats) or C == 2):
+        fill(one, first, order, begin, n, C, width)
+        fill(two, second, order, begin, n, C, width)
+    elif width == C:
         for i in range(begin, begin + n):
             position = U(positions[U(i)])
             add_two(one, first[position], stats, i, C)
             add_two(two, second[position], stats, i, C)
     else:
-        fill(one, first, order, begin, n, C, width)
-        fill(two, second, order, begin, n, C, width)
+        for i in range(begin, begin + n):
+            position = U(positions[U(i)])
+            add_counted(one, first[position], stats, i, C)
+            add_counted(two, second[position], stats, i, C)
 
 
 @device
@@ -276,7 +298,7 @@ def no_cut(feature):
 def cut_or_set(column, feature, slot, rules, scratch, hist, is_filled, best, sets, is_set):
     """Whether a column varies in a node, and its best or random split, by a set if `is_set`, which
     goes to `sets.best` if its score is above `best`. The histogram is scratch, unless filled."""
-    criterion, limits = rules.criterion.number, by_rows(rules)
+    criterion, limits = rules.criterion.number, by_rows(rules, feature.width > feature.n_channels)
     if sets is not None:  # noqa: SIM102  # the compiler drops what needs it by this line alone
         if rules.random and not is_set:
             return random_cut(column, feature, slot, criterion, limits, scratch)

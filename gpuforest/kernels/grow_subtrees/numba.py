@@ -110,7 +110,10 @@ def search(growth, table, slot, n_trail, sets):
     table : codes of the block with its rows. A score that no split can exceed ends the search."""
     data, rules, scratch, C = growth.data, growth.rules, growth.scratch, len(slot.sums)
     hists, batch, constant = scratch.hists, scratch.batch, scratch.constant
-    k, best, width = rules.n_tried, NO_SPLIT, np.int64(C + rules.count_rows)
+    k, best, count_rows = rules.n_tried, NO_SPLIT, rules.count_rows
+    if sets is None:  # where all rows weigh one, weights are numbers of rows
+        count_rows = count_rows and slot.weight != slot.n_rows
+    width = np.int64(C + count_rows)
     in_batches = slot.n_rows > cuts.most_sorted(data.n_codes - 1, width)
     if sets is not None:  # without sets, cuts are not random here
         in_batches = in_batches and not rules.random
@@ -125,13 +128,13 @@ def search(growth, table, slot, n_trail, sets):
             at = 0
             if in_batches:
                 for j in range(m):
-                    cuts.clear(hists[j], feature_of(batch[j], data, rules, C))
+                    cuts.clear(hists[j], feature_of(batch[j], data, count_rows, C))
                 cuts.fill_batch(scratch, m, table, slot, C, width)
         f, is_set = np.int64(batch[at]), False
         if sets is not None:
             is_set = sets.kinds[f] == CATEGORICAL
         varies, split = cuts.cut_or_set(
-            table[f], feature_of(f, data, rules, C), slot, rules, scratch, hists[at], in_batches,
+            table[f], feature_of(f, data, count_rows, C), slot, rules, scratch, hists[at], in_batches,
             best.score, sets, is_set,
         )  # fmt: skip
         at += 1
@@ -149,14 +152,14 @@ def search_random(growth, table, slot, n_trail, sets):
     """As `search`, by random cuts of numeric features."""
     rules, scratch, best = growth.rules, growth.scratch, NO_SPLIT
     draw, tried, position = shared.order_of(slot.key), 0, 0
-    criterion, limits = rules.criterion.number, by_rows(rules)
+    criterion, limits = rules.criterion.number, by_rows(rules, rules.count_rows)
     perfect = shared.perfect_score(criterion, slot)
     while tried < rules.n_tried and (best.score < perfect or best.score == -np.inf):
         m, position = next_features(growth, 1, draw, position)
         if m == 0:
             break
         f = np.int64(scratch.batch[0])
-        feature = feature_of(f, growth.data, rules, len(slot.sums))
+        feature = feature_of(f, growth.data, rules.count_rows, len(slot.sums))
         varies, split = cuts.random_cut(table[f], feature, slot, criterion, limits, scratch)
         tried += varies
         if not varies:

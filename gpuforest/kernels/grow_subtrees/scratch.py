@@ -136,7 +136,7 @@ def new_scratch(
 def block_rows(row_bytes: int, n_rows: int, most: int) -> tuple[int, int]:
     """Rows of the two blocks besides the matrix, see `new_blocks`."""
     few = max(CACHE_BYTES // row_bytes, min(WIDE_ROWS, WIDE_BYTES // row_bytes))
-    few = min(few, 2**14) if most > 2 * few else 0
+    few = min(few, 2**14) if n_rows > 2 * few else 0
     some = math.isqrt(few * most) if most > 8 * few else 0
     return (most if most * SPARSE < n_rows else some), few
 

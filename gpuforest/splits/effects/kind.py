@@ -41,10 +41,10 @@ class Effects(Sets):
 
     name = "effects"
     title = "splits by effects of a treatment"
-    whole_rows = has_sets = True
+    whole_rows = True
     by_level = False
     kernel = grow_effects
-    columns = 1  # a row's first moment, while its pseudo-outcome stands in its place
+    row_bytes = 16  # a weight and a pseudo-outcome
 
     def deep_rows(self, backend: Backend, training: Training, n_rows: int) -> int:
         """Compiled code grows whole trees; other backends go on level by level."""
@@ -52,7 +52,10 @@ class Effects(Sets):
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         units = np.array([training.target.coding.scale, most_of(training)])
-        return (Pseudo(units, np.zeros(2, np.int64)),)
+        order = scratch.order
+        stats = np.empty((len(order.stats), 2), np.int64)
+        by_pseudo = scratch._replace(order=order._replace(stats=stats))
+        return (Pseudo(units, np.zeros(2, np.int64), by_pseudo),)
 
     def best(
         self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array

@@ -15,7 +15,7 @@ from gpuforest.core.frontier import Data, Frontier
 from gpuforest.core.rules import Rules
 from gpuforest.kernels.grow_subtrees import numba as subtrees
 from gpuforest.kernels.grow_subtrees import rows
-from gpuforest.kernels.grow_subtrees.scratch import Scratch, Ways
+from gpuforest.kernels.grow_subtrees.scratch import Growth, Scratch, Ways
 from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import U
 from gpuforest.kernels.shared.records import Slot
@@ -28,13 +28,14 @@ class Pseudo(NamedTuple):
 
     units: Annotated[Any, "f64[2]"]  # the scale of the moments, and a bound of them
     sums: Annotated[Any, "i64[2]"]  # of a node: its weight, and the sum of its pseudo-outcomes
+    scratch: Scratch  # the same, but for the order, which has weights and pseudo-outcomes
 
 
 @device
-def enter(stats, low, high, sums, pseudo):
-    """Put pseudo-outcomes, times weights, in place of rows' first moments, which move to the last
-    column. As `pseudo_outcomes` of kind.py."""
-    C, scale, most = len(sums), pseudo.units[0], pseudo.units[1]
+def put_pseudo(stats, low, high, sums, pseudo):
+    """Put the weights of rows, and these times pseudo-outcomes, beside `stats`, and their sums. As
+    `pseudo_outcomes` of kind.py."""
+    scale, most, to = pseudo.units[0], pseudo.units[1], pseudo.scratch.order.stats
     n, at = np.float64(sums[0]), 4 if len(sums) == 6 else 1
     y, w, z = sums[1] / n, sums[2] / n, sums[1 + at] / n
     of_y, of_w = sums[3] / n * scale - z * y, sums[4] / n * scale - z * w
@@ -42,13 +43,13 @@ def enter(stats, low, high, sums, pseudo):
     step = ROOM / (n * (most * most) * (1.0 + abs(slope)))
     total = np.int64(0)
     for i in range(low, high):
-        weight, first = stats[U(i), 0], stats[U(i), 1]
-        y_i, w_i, z_i = first, stats[U(i), 2], stats[U(i), U(1 + at)]
+        weight = stats[U(i), 0]
+        y_i, w_i, z_i = stats[U(i), 1], stats[U(i), 2], stats[U(i), U(1 + at)]
         if weight != 1:
             y_i, w_i, z_i = y_i // weight, w_i // weight, z_i // weight
         r = (z_i - z) * ((y_i - y) - slope * (w_i - w))
         whole = weight * np.int64(np.floor(r * step + 0.5))
-        stats[U(i), U(C)], stats[U(i), 1] = first, whole
+        to[U(i), 0], to[U(i), 1] = weight, whole
         total += whole
     pseudo.sums[0], pseudo.sums[1] = sums[0], total
 
@@ -56,25 +57,22 @@ def enter(stats, low, high, sums, pseudo):
 @device
 def search_effects(growth, table, slot, n_trail, sets):
     """As `search` of kernels/grow_subtrees/numba.py, by pseudo-outcomes."""
-    stats, pseudo = growth.scratch.order.stats, growth.of_kind
-    low, high, C = slot.begin, slot.begin + slot.n_rows, len(slot.sums)
-    enter(stats, low, high, slot.sums, pseudo)
-    by_pseudo = Slot(
-        slot.number, low, slot.n_rows, slot.weight, slot.key, pseudo.sums, slot.low, slot.high
+    pseudo, low, n = growth.of_kind, slot.begin, slot.n_rows
+    put_pseudo(growth.scratch.order.stats, low, low + n, slot.sums, pseudo)
+    by_pseudo = Slot(slot.number, low, n, slot.weight, slot.key, pseudo.sums, slot.low, slot.high)
+    inner = Growth(
+        growth.data, growth.rules, pseudo.scratch, growth.order_domain, growth.first, None
     )
-    best, n_trail = subtrees.search(growth, table, by_pseudo, n_trail, sets)
-    for i in range(low, high):
-        stats[U(i), 1] = stats[U(i), U(C)]
-    return best, n_trail
+    return subtrees.search(inner, table, by_pseudo, n_trail, sets)
 
 
 WAYS = Ways(rows.load_rows, search_effects, subtrees.write_split, subtrees.no_link)
 
 
-@kernel(plain={}, target="int64")
+@kernel(plain={"sets": True}, target="int64")
 def grow_effects(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    sets: Sets, pseudo: Pseudo,
+    sets: Sets | None, pseudo: Pseudo,
 ):  # fmt: skip
     """As grow_subtrees of kernels/grow_subtrees/numba.py, from the slots of roots."""
     subtrees.grow_slots(data, slots, rules, scratch, offsets, written, sets, WAYS, pseudo)

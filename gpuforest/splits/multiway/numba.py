@@ -142,7 +142,7 @@ def write(growth, table, node, slot, split, n_stack, n_trail, sets, grown):
     data, rules, scratch, chains = growth.data, growth.rules, growth.scratch, growth.of_kind
     f, number, n_nodes, stack = split.feature, node.number, grown.n_nodes, scratch.open_nodes
     if split.bin == SET_BIN:
-        feature = feature_of(f, data, rules, len(slot.sums))
+        feature = feature_of(f, data, rules.count_rows, len(slot.sums))
         sort_rows(table[f], feature, slot, scratch, sets.work, chains)
         chains.link[number] = f
         n_stack = subtrees.push(stack, n_stack, node)
@@ -229,7 +229,7 @@ def search(growth, table, slot, n_trail, sets):
         if n == 0:
             break
         f = np.int64(scratch.batch[0])
-        feature, column = feature_of(f, data, rules, C), table[f]
+        feature, column = feature_of(f, data, rules.count_rows, C), table[f]
         is_set, in_bins, varies = sets.kinds[f] == CATEGORICAL, False, True
         split, spread = cuts.no_cut(feature), 0.0
         if is_set or not rules.random:

@@ -150,7 +150,7 @@ def search_combined(growth, table, slot, n_trail, sets):
             continue
         keyed, low, shift = numbered(slot, at, k), np.int64(0), np.int64(0)
         is_set = sets.kinds[first] == CATEGORICAL
-        column, feature = table[first], feature_of(first, data, rules, C)
+        column, feature = table[first], feature_of(first, data, rules.count_rows, C)
         if n > 1:
             column, bins = oblique.codes[free], np.int64(combining.n_bins)
             low, shift = sum_column(table, slot, scratch.order, oblique, n, missing, column)
