@@ -4,7 +4,8 @@ Rows walk down a tree in groups, in three phases. In the top levels, each node i
 codes of the whole group, in vectors and without branches; a set that takes more than four words
 ends these levels. Below them, while many rows are not at a leaf, all take a step in vectors. The
 last rows take a step in turn. In both, each node is prefetched a whole round before it is read, so
-few steps wait for memory.
+few steps wait for memory. A prediction of few rows takes them one after another instead, and each
+walks down many trees in turn.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -267,6 +268,52 @@ def walk_trees(trees, values, codes, skip, total, begin, column, out, group, wal
                 add_listed(values, word, added, n_added, first, total)
 
 
+@device
+def walk_rows(trees, values, codes, skip, total, begin, column, group, sets):
+    """As `walk_trees`, for few rows: one after another walks down many trees at once."""
+    nodes, offsets, row, word, at = trees.nodes, trees.offsets, group.row, group.word, group.at
+    T, K = len(offsets) - 1, U(len(total))
+    for r in range(codes.shape[1]):
+        for first in range(0, T, GROUP):
+            n = min(GROUP, T - first)
+            moving = n
+            for j in range(n):
+                row[j], at[j] = j, 0
+            while moving > 0:
+                # 1. drop the trees whose leaf is reached
+                kept = 0
+                for i in range(moving):
+                    j = row[i]
+                    w = nodes[U(offsets[first + j] + at[j])]
+                    word[kept], row[kept] = w, j
+                    kept += w < LEAF
+                moving = kept
+                # 2. one step down
+                for i in range(moving):
+                    root, j = offsets[first + row[i]], row[i]
+                    code = np.int64(codes[word[i] >> FEATURE, r])
+                    at[j] = step(word[i], code, trees.missing, root + at[j], trees.set_at, sets)
+                    prefetch(nodes, root + at[j])
+                    if sets is not None:
+                        prefetch(trees.set_at, root + at[j])
+            # 3. the values of the leaves
+            for j in range(n):
+                word[j] = nodes[U(offsets[first + j] + at[j])] & LEAF_BITS
+                if len(begin):
+                    prefetch(begin, word[j])
+                else:
+                    prefetch(values, word[j] * K)
+            for j in range(n):
+                if len(skip) and skip[first + j, r]:
+                    continue
+                if len(begin):
+                    for v in range(begin[word[j]], begin[word[j] + ONE]):
+                        total[r, U(column[U(v)])] += values[U(v)]
+                else:
+                    for v in range(K):
+                        total[v, r] += values[word[j] * K + U(v)]
+
+
 @kernel
 def accumulate(
     trees: Trees, values: F64s, codes: Codes2, skip: Bools2, total: F64s2, begin: I64s,
@@ -281,5 +328,8 @@ def accumulate(
         values that are not zero: those of leaf v, with their `column`, at begin[v]:begin[v + 1]
     sets : those of the trees; None if no node has one
     """
+    if codes.shape[1] < FEW and not len(out):
+        walk_rows(trees, values, codes, skip, total, begin, column, group, sets)
+        return
     memory = words, sets
     walk_trees(trees, values, codes, skip, total, begin, column, out, group, walk, memory)
