@@ -117,20 +117,21 @@ class BorutaSelector(_BorutaSelector):
 class CausalForest(_CausalForest):
     n_estimators: int; model_y: Any; model_t: Any; model_z: Any; discrete_treatment: bool
     honest: bool; max_depth: int | None; min_samples_split: int | float
-    min_samples_leaf: int | float; max_features: int | float | str | None; max_samples: float
-    categorical_features: Any; min_category_frequency: int; categorical_split: str
+    min_samples_leaf: int | float; min_balancedness_tol: float
+    max_features: int | float | str | None; max_samples: float; categorical_features: Any
+    min_category_frequency: int; categorical_split: str
     random_state: int | np.random.RandomState | None; n_jobs: int | None; verbose: int
     max_bins: int | str; backend: str; memory_limit: int | str | None
     def __init__(
         self, n_estimators: int = 2000, *, model_y: Any = None, model_t: Any = None,
         model_z: Any = None, discrete_treatment: bool = False, honest: bool = True,
         max_depth: int | None = None, min_samples_split: int | float = 10,
-        min_samples_leaf: int | float = 5, max_features: int | float | str | None = "auto",
-        max_samples: float = 0.5, categorical_features: Any = "from_dtype",
-        min_category_frequency: int = 5, categorical_split: str = "subset",
-        random_state: int | np.random.RandomState | None = None, n_jobs: int | None = None,
-        verbose: int = 0, max_bins: int | str = "auto", backend: str = "auto",
-        memory_limit: int | str | None = None,
+        min_samples_leaf: int | float = 5, min_balancedness_tol: float = 0.45,
+        max_features: int | float | str | None = "auto", max_samples: float = 0.5,
+        categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
+        categorical_split: str = "subset", random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None, verbose: int = 0, max_bins: int | str = "auto",
+        backend: str = "auto", memory_limit: int | str | None = None,
     ) -> None: ...
 
 class DecisionTreeClassifier(_DecisionTreeClassifier):

@@ -157,6 +157,10 @@ class Splits:
             return self
         return Splits(*(getattr(self, f.name)[slots, ...] for f in fields(self)))
 
+    def take(self, xp: Any, slots: Array) -> Splits:
+        """The splits numbered `slots` i64[n]."""
+        return Splits(*(xp.take(getattr(self, f.name), slots, axis=0) for f in fields(self)))
+
     def better(self, xp: Any, other: Splits) -> Splits:
         """Each slot's split of higher score, or its own if both are equal; `tried` adds up."""
         wins = other.score > self.score

@@ -36,6 +36,7 @@ class Rules:
     # sets of features that may meet on a path; empty: all may
     interactions: tuple[tuple[int, ...], ...] = ()
     heaviest: int = 1  # the greatest weight of a feature in a combination
+    least_share: float = 0.0  # of a node's rows that splits by effects leave on each side
 
     @property
     def fewest_rows(self) -> I64:

@@ -40,6 +40,7 @@ class BaseEstimator:
     max_samples: Any
     max_samples_leaf: Any
     memory_limit: Any
+    min_balancedness_tol: Any
     min_category_frequency: Any
     model_t: Any
     model_y: Any

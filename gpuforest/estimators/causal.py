@@ -55,6 +55,9 @@ OF_EFFECTS: params.Table = params.NO_CLASSES | params.PLAIN_LEAF | {
     "min_samples_split": (10, *params.TABLE["min_samples_split"][1:]),
     "min_samples_leaf": (5, [params.at_least(1), params.INSIDE],
         "The fewest rows that choose splits on each side of a split; a float is a fraction."),
+    "min_balancedness_tol": (0.45, [Interval(Real, 0.0, 0.5, closed="both")],
+        "A split leaves at least the share 0.5 - min_balancedness_tol of a node's rows on each "
+        "side (regular trees, Wager and Athey 2018). 0.5: any."),
     "max_features": ("auto", [*params.FEATURES, StrOptions({"auto", "sqrt", "log2"}), None],
         'Number of features that a split tries; a float is a fraction. "auto": the square root of '
         "their number and 20 more. None: all."),
@@ -70,8 +73,8 @@ OF_EFFECTS: params.Table = params.NO_CLASSES | params.PLAIN_LEAF | {
     "example": None,
 }  # fmt: skip
 CAUSAL = f"""n_estimators * model_y model_t model_z discrete_treatment honest max_depth
-min_samples_split min_samples_leaf max_features max_samples {params.CATEGORIES} random_state n_jobs
-verbose {params.MACHINE} {params.OF_FIT} n_estimators_ oob_score_ oob_curve_ oob_effect_
+min_samples_split min_samples_leaf min_balancedness_tol max_features max_samples
+{params.CATEGORIES} random_state n_jobs verbose {params.MACHINE} {params.OF_FIT} n_estimators_ oob_score_ oob_curve_ oob_effect_
 feature_importances_ max_features_"""
 
 
@@ -160,7 +163,13 @@ class CausalForest(ensembles.BaseForest):
 
     def _settings(self) -> settings.Settings:
         asked = super()._settings()
-        return replace(asked, honest=self.honest, without_replacement=True, oob_score=True)
+        return replace(
+            asked,
+            honest=self.honest,
+            without_replacement=True,
+            oob_score=True,
+            least_share=0.5 - self.min_balancedness_tol,
+        )
 
     def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, treatment: Any = None, *, instrument: Any = None,

@@ -44,6 +44,7 @@ class Settings:
     by_error : the parameters of trees that out-of-bag errors choose
     reweighted : trees grow one after another, each from other weights of the rows
     trial_trees : trees of a forest that is grown to choose parameters by its error
+    least_share : of effects, the part of a node's rows on each side of a split, at least
     honest : of effects, whether rows that chose no split fill the leaves of a tree; None: of others
     """
 
@@ -84,6 +85,7 @@ class Settings:
     reweighted: bool = False
     trial_trees: int = 0
     honest: bool | None = None
+    least_share: float = 0.0
     priors: Any = None
 
     @classmethod
@@ -493,6 +495,7 @@ def rules_of(
         features_again=settings.bootstrap_features,
         multiway=ratio or (multiway and has_categories),
         combined=combined if combined > 1 else 0.0,
+        least_share=settings.least_share,
         heaviest=nodes.MOST_WEIGHT if settings.combination_weights == "integer" else 1,
     )
 

@@ -9,6 +9,7 @@ from paths import has_numba
 
 import gpuforest as gf
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.core.nodes import is_leaf, unpack
 from gpuforest.explain import effects
 from gpuforest.growing import bags
 from gpuforest.splits.effects import kind as splitting
@@ -114,7 +115,7 @@ def test_leaves_hold_the_rows_that_chose_no_split():
     assert (bag.sum(axis=1) == N // 2).all()
     assert not np.array_equal(bag[0], bag[2])
     grows, fills = (
-        bag * bags.in_part(sampling, forest.seed_, 0, T, backend, part)
+        bags.in_part(bag, sampling, forest.seed_, 0, backend, part)
         for part in ((0, sampling.parts[0]), sampling.parts)
     )
     assert np.array_equal(grows + fills, bag)
@@ -135,13 +136,30 @@ def test_leaves_hold_the_rows_that_chose_no_split():
             assert np.array_equal(table[row, 1:], np.rint(moments[rows] * scale).sum(axis=0))
 
 
+def test_splits_leave_a_share_of_the_rows_on_each_side():
+    X = data()[0]
+    forest = fitted(min_balancedness_tol=0.2, min_samples_leaf=1)
+    sampling, path = forest._sampling_, forest.decision_path(X)
+    indicator, offsets = path[0].toarray(), path[1]
+    bag = bags.draw_bags(sampling, forest.seed_, 0, 4, NumpyBackend())
+    grows = bags.in_part(bag, sampling, forest.seed_, 0, NumpyBackend(), (0, sampling.parts[0]))
+    for t in range(4):
+        nodes = forest.forest_.nodes[offsets[t] : offsets[t + 1]]
+        held = grows[t] @ indicator[:, offsets[t] : offsets[t + 1]]
+        splits = np.flatnonzero(~is_leaf(nodes))
+        left = unpack(np, nodes[splits])[3]
+        smaller = np.minimum(held[left], held[left + 1])
+        assert len(splits) > 5
+        assert (smaller >= np.ceil((0.5 - 0.2) * held[splits])).all()
+
+
 def test_groups_stay_together():
     """All rows of a group are drawn together, and grow a tree or fill its leaves together."""
     X, y, w = data()
     groups = np.arange(N) % 40
     sampling = gf.CausalForest(**FEW).fit(X, y, w, groups=groups)._sampling_
     bag = bags.draw_bags(sampling, 1, 0, 8, NumpyBackend())
-    grows = bag * bags.in_part(sampling, 1, 0, 8, NumpyBackend(), (0, sampling.parts[0]))
+    grows = bags.in_part(bag, sampling, 1, 0, NumpyBackend(), (0, sampling.parts[0]))
     for part in (bag, grows):
         assert np.array_equal(part, part[:, groups])
         assert 0 < part.sum() < part.size
@@ -153,7 +171,7 @@ def test_groups_stay_together():
 def test_a_share_of_the_half_and_trees_that_are_not_honest():
     sampling = fitted(max_samples=0.25)._sampling_
     bag = bags.draw_bags(sampling, 1, 0, 8, NumpyBackend())
-    used = bag * bags.in_part(sampling, 1, 0, 8, NumpyBackend(), (0, sampling.parts[1]))
+    used = bags.in_part(bag, sampling, 1, 0, NumpyBackend(), (0, sampling.parts[1]))
     assert 0.4 < used.sum() / bag.sum() < 0.6
     plain = fitted(honest=False)
     assert plain._sampling_.parts == (2**32, 2**32)

@@ -80,7 +80,7 @@ def limits_of(rules, slot, f):
 
 @device
 def by_rows(rules, count_rows):
-    """The limits if only the number of rows is limited; without `count_rows`, all rows weigh one."""
+    """The limits where a least number of rows is the only one: of weight, without `count_rows`."""
     one, fewest = np.int64(1), np.int64(rules.min_rows_leaf)
     if count_rows:
         return Limits(fewest, one, np.int64(0), -np.inf, np.inf)

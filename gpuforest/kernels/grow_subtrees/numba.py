@@ -134,8 +134,8 @@ def search(growth, table, slot, n_trail, sets):
         if sets is not None:
             is_set = sets.kinds[f] == CATEGORICAL
         varies, split = cuts.cut_or_set(
-            table[f], feature_of(f, data, count_rows, C), slot, rules, scratch, hists[at], in_batches,
-            best.score, sets, is_set,
+            table[f], feature_of(f, data, count_rows, C), slot, rules, scratch, hists[at],
+            in_batches, best.score, sets, is_set,
         )  # fmt: skip
         at += 1
         tried += varies

@@ -51,7 +51,8 @@ class Effects(Sets):
         return n_rows if backend.on_host and has(backend, "grow_subtrees") else 0
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
-        units = np.array([training.target.coding.scale, most_of(training)])
+        share = training.rules.least_share
+        units = np.array([training.target.coding.scale, most_of(training), share])
         order = scratch.order
         stats = np.empty((len(order.stats), 2), np.int64)
         by_pseudo = scratch._replace(order=order._replace(stats=stats))
@@ -73,9 +74,26 @@ class Effects(Sets):
         local = gathered(xp, slots)
         sums = backend.totals(by_pseudo, local.rows, local.weights, local.begin, local.end)[0]
         local = replace(local, sums=sums)
-        best = super().best if training.n_words else NUMERIC.best
-        splits = best(backend, by_pseudo, local, features, need)
+        splits = self._best_of_shares(backend, by_pseudo, local, features, need)
         return replace(splits, left=xp.zeros_like(slots.sums))
+
+    def _best_of_shares(
+        self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
+    ) -> Splits:
+        """The best splits, of slots with the same least number of rows of a side at a time."""
+        xp, rules, found = backend.xp, training.rules, []
+        n_rows = backend.asnumpy(slots.n_rows)
+        share = np.ceil(rules.least_share * n_rows).astype(np.int64)
+        least = np.maximum(rules.min_rows_leaf, share)
+        order = np.argsort(least, kind="stable")
+        best = super().best if training.n_words else NUMERIC.best
+        for part in np.split(order, np.flatnonzero(np.diff(least[order])) + 1):
+            at = backend.asarray(part)
+            some = slots.take(xp, at, int(n_rows[part].sum()))
+            limited = replace(rules, min_rows_leaf=int(least[part[0]]))
+            of_part = (xp.take(a, at, axis=0) for a in (features, need))
+            found.append(best(backend, replace(training, rules=limited), some, *of_part))
+        return Splits.join(xp, found).take(xp, backend.asarray(np.argsort(order)))
 
     def move(self, backend: Backend, training: Training, slots: Frontier, splits: Splits) -> Moved:
         xp = backend.xp

@@ -23,10 +23,20 @@ from gpuforest.kernels.shared.records import Slot
 ROOM = 2.0**58  # a pseudo-outcome is below 4 * (1 + slope) times the square of the largest moment
 
 
+class Limited(NamedTuple):
+    """The rules of the search in one node."""
+
+    criterion: Any
+    n_tried: Any
+    random: Any
+    min_rows_leaf: Any
+    count_rows: Any
+
+
 class Pseudo(NamedTuple):
     """What splits by effects need besides `Scratch`."""
 
-    units: Annotated[Any, "f64[2]"]  # the scale of the moments, and a bound of them
+    units: Annotated[Any, "f64[3]"]  # the scale of the moments, a bound of them, and `least_share`
     sums: Annotated[Any, "i64[2]"]  # of a node: its weight, and the sum of its pseudo-outcomes
     scratch: Scratch  # the same, but for the order, which has weights and pseudo-outcomes
 
@@ -57,12 +67,12 @@ def put_pseudo(stats, low, high, sums, pseudo):
 @device
 def search_effects(growth, table, slot, n_trail, sets):
     """As `search` of kernels/grow_subtrees/numba.py, by pseudo-outcomes."""
-    pseudo, low, n = growth.of_kind, slot.begin, slot.n_rows
+    pseudo, low, n, rules = growth.of_kind, slot.begin, slot.n_rows, growth.rules
     put_pseudo(growth.scratch.order.stats, low, low + n, slot.sums, pseudo)
     by_pseudo = Slot(slot.number, low, n, slot.weight, slot.key, pseudo.sums, slot.low, slot.high)
-    inner = Growth(
-        growth.data, growth.rules, pseudo.scratch, growth.order_domain, growth.first, None
-    )
+    least = max(np.int64(rules.min_rows_leaf), np.int64(np.ceil(pseudo.units[2] * n)))
+    limited = Limited(rules.criterion, rules.n_tried, rules.random, least, least > 1)
+    inner = Growth(growth.data, limited, pseudo.scratch, growth.order_domain, growth.first, None)
     return subtrees.search(inner, table, by_pseudo, n_trail, sets)
 
 
