@@ -144,8 +144,8 @@ class RowSampling:
         return backend.asarray(bag(backend.asnumpy(keys), n_rows, n_draws, shares))
 
     def once(self, backend: Backend, keys: Array, count: int, n: int) -> Array:
-        """The `count` of n items that keys u64[T] draw without replacement, bool[T, n]: those that
-        random orders begin with."""
+        """The `count` of n items that keys u64[T] draw without replacement, bool[T, n]: random
+        orders begin with them."""
         xp = backend.xp
         if backend.on_host and count <= n // 2:  # fewer hashes
             drawn = np.zeros((len(keys), n), bool)

@@ -74,8 +74,8 @@ OF_EFFECTS: params.Table = params.NO_CLASSES | params.PLAIN_LEAF | {
 }  # fmt: skip
 CAUSAL = f"""n_estimators * model_y model_t model_z discrete_treatment honest max_depth
 min_samples_split min_samples_leaf min_balancedness_tol max_features max_samples
-{params.CATEGORIES} random_state n_jobs verbose {params.MACHINE} {params.OF_FIT} n_estimators_ oob_score_ oob_curve_ oob_effect_
-feature_importances_ max_features_"""
+{params.CATEGORIES} random_state n_jobs verbose {params.MACHINE} {params.OF_FIT} n_estimators_
+oob_score_ oob_curve_ oob_effect_ feature_importances_ max_features_"""
 
 
 class Effect(Numbers):

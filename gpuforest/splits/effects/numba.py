@@ -38,7 +38,7 @@ class Pseudo(NamedTuple):
 
     units: Annotated[Any, "f64[3]"]  # the scale of the moments, a bound of them, and `least_share`
     sums: Annotated[Any, "i64[2]"]  # of a node: its weight, and the sum of its pseudo-outcomes
-    scratch: Scratch  # the same, but for the order, which has weights and pseudo-outcomes
+    scratch: Scratch  # the same, with an order of weights and pseudo-outcomes
 
 
 @device
