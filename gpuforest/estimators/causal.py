@@ -180,13 +180,13 @@ class CausalForest(ensembles.BaseForest):
             return super().fit(X)
         self._validate_params()
         given = binned.FitInput.of(X, y, sample_weight, groups, blocks)
-        if given.blocks is not None:
-            capabilities.refuse(self._family, {"blocks"})
         rows = self._expected(given, treatment, instrument)
         return super().fit(given.X, rows.values, given.sample_weight, groups=given.groups)
 
     def _expected(self, given: binned.FitInput, treatment: Any, instrument: Any) -> Any:
         """The training rows, with what X lets expect of them; of no weight: with no residuals."""
+        if given.blocks is not None:
+            capabilities.refuse(self._family, {"blocks"})
         n = arrays.count_rows(given.X)
         if given.y is None or treatment is None:
             raise ValueError("y and the treatment are needed: pass fit(X, y, treatment=...)")
@@ -244,7 +244,7 @@ class CausalForest(ensembles.BaseForest):
                 NUISANCE_TREES, min_samples_leaf=5, max_features=n_tried, max_samples=-(-n // 2),
                 oob_score=True, random_state=seed % 2**64, **shared,
             )  # fmt: skip
-            found = forest.fit(X, target, weight, groups=groups).oob_prediction_
+            found: np.ndarray = self._judged(forest, X, target, weight, groups)
             return np.where(np.isnan(found), np.average(target, weights=weight), found)
         folds: Any = KFold(FOLDS, shuffle=True, random_state=seed % 2**32)
         folds = folds if groups is None else GroupKFold(FOLDS)
@@ -254,6 +254,11 @@ class CausalForest(ensembles.BaseForest):
             clone(model), X, target, cv=folds, groups=groups, method=method, **fits
         )
         return np.asarray(found[:, 1] if found.ndim == 2 else found, np.float64)
+
+    def _judged(self, forest: Any, X: Any, *of_rows: Any) -> Any:
+        """Predictions of a fitted forest, each row by the trees that did not draw it, f64[N]."""
+        y, weight, groups = of_rows
+        return forest.fit(X, y, weight, groups=groups).oob_prediction_
 
     # predictions
 
@@ -277,9 +282,13 @@ class CausalForest(ensembles.BaseForest):
     def effect_and_std(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Effects, and their standard errors by pairs of trees that share half of the rows."""
         check_is_fitted(self)
+        found = self._effect_and_std(X)
+        return found[:, 0], found[:, 1]
+
+    def _effect_and_std(self, X: Any) -> np.ndarray:
         model = fit_scope.snapshot(self)
         found = arrays.to_host(model._walk(X, effects.variances))
-        return found[:, 0] * model._rows_.unit, np.sqrt(found[:, 1]) * model._rows_.unit
+        return np.column_stack([found[:, 0], np.sqrt(found[:, 1])]) * model._rows_.unit
 
     @property
     def oob_effect_(self) -> np.ndarray:

@@ -86,7 +86,7 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "interactions": ("`interaction_cst`", f"forests quantiles trees bags AdaBoost {BOOSTED}"),
     "pruning": ('`ccp_alpha="cv"`', "trees"),
     "binned": ("`BinnedData`", ALL),
-    "dask": ("dask", "forests survival boosting"),
+    "dask": ("dask", "forests survival boosting effects"),
     "dask by rows": ('dask, `strategy="rows"`', "forests"),
 }  # fmt: skip
 BY_OOB = {"trees by oob", "features by oob", "leaves by oob", "shrinkage by oob", "preset"}
@@ -343,12 +343,17 @@ class Case:
 
     def fit(self, rows: Rows | None = None, backend: str = "numba", **changes: Any) -> Any:
         rows = self.rows if rows is None else rows
-        model, more = self.model(backend, **changes), {}
-        if self.family == "effects":  # by a feature, whatever its model says
-            more = {"treatment": (np.asarray(pd.DataFrame(rows.X).iloc[:, 1]) > 0) * 1.0}
+        model, whole = self.model(backend, **changes), isinstance(rows.X, gf.BinnedData)
+        more = self.treatment(self.rows if whole else rows)
         if "binned" in self.used or (self.family == "ranking" and rows.blocks is not None):
             rows = binned(model, rows)
         return self.grown(model, rows, **more)
+
+    def treatment(self, rows: Rows) -> dict[str, Any]:
+        """Of effects, a treatment by a feature, whatever its model says."""
+        if self.family != "effects":
+            return {}
+        return {"treatment": (np.asarray(pd.DataFrame(rows.X).iloc[:, 1]) > 0) * 1.0}
 
     def grown(self, model: Any, rows: Rows, **more: Any) -> Any:
         """The fitted model; a warm start comes in two steps."""
@@ -369,15 +374,21 @@ class Case:
 
         columns = zip(*parts_of(self.rows), strict=True)
         lists = [None if c[0] is None else [delayed(part) for part in c] for c in columns]
+        more = {
+            name: [delayed(values[cut]) for cut in cuts_of(len(values))]
+            for name, values in self.treatment(self.rows).items()
+        }
         how = {"client": client, "strategy": "rows" if "dask by rows" in self.used else "trees"}
         model = getattr(on_dask, self.kind.__name__)(**self.model().get_params(), **how)
-        return self.grown(model, Rows(*lists))
+        return self.grown(model, Rows(*lists), **more)
+
+
+def cuts_of(n: int) -> list[slice]:
+    return [slice(0, 10), slice(10, n // 2), slice(n // 2, n)]
 
 
 def parts_of(rows: Rows) -> list[tuple[Any, ...]]:
-    n = len(rows.X)
-    cuts = [slice(0, 10), slice(10, n // 2), slice(n // 2, n)]
-    return [tuple(None if a is None else a[cut] for a in rows) for cut in cuts]
+    return [tuple(None if a is None else a[cut] for a in rows) for cut in cuts_of(len(rows.X))]
 
 
 def binned(model: Any, rows: Rows) -> Rows:

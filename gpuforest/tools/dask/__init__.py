@@ -20,9 +20,11 @@ for _name in ("dask", "distributed"):
     if find_spec(_name) is None:
         raise ImportError(f"gpuforest.dask needs {_name}: pip install 'gpuforest[dask]'")
 
-from gpuforest.tools.dask.estimators import on_dask  # noqa: E402 what is absent is said first
+from gpuforest.tools.dask.effects import Effects  # noqa: E402 what is absent is said first
+from gpuforest.tools.dask.estimators import on_dask  # noqa: E402
 
 __all__ = [
+    "CausalForest",
     "ExtraSurvivalTrees",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
@@ -41,3 +43,4 @@ RandomSurvivalForest = on_dask(gpuforest.RandomSurvivalForest)
 ExtraSurvivalTrees = on_dask(gpuforest.ExtraSurvivalTrees)
 HistGradientBoostingClassifier = on_dask(gpuforest.HistGradientBoostingClassifier)
 HistGradientBoostingRegressor = on_dask(gpuforest.HistGradientBoostingRegressor)
+CausalForest = on_dask(gpuforest.CausalForest, Effects)

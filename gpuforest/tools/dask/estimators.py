@@ -18,7 +18,10 @@ from gpuforest.tools.dask import partitions, training
 
 OWN: dict[str, Any] = {"client": None, "strategy": "auto"}  # parameters beside the local ones
 CURVES = ("survival", "cumulative_hazard", "cumulative_incidence")
-METHODS = ("predict", "predict_proba", "apply", *(f"predict_{what}_function" for what in CURVES))
+METHODS = (
+    "predict", "predict_proba", "apply", *(f"predict_{what}_function" for what in CURVES),
+    "effect", "_effect_and_std",
+)  # fmt: skip
 TAKEN = ("self", "X", "return_array", "cause")  # by these methods
 LAZY = """As the local estimator; of a dask collection a dask array, not yet computed, of curves
         with their values at `unique_times_`."""
@@ -61,6 +64,10 @@ class OnDask:
             parts = partitions.delayed_blocks(X, y, sample_weight, groups, blocks)
             verbose = getattr(local, "verbose", 0)
             trained = training.fit(self._client(), local, parts, self.strategy, verbose)
+        return self._take(trained)
+
+    def _take(self, trained: Any) -> Any:
+        """Become as fitted as the local estimator."""
         with replacing(self) as fitted:
             fitted.__dict__.update({n: v for n, v in vars(trained).items() if n.endswith("_")})
         return self
@@ -131,6 +138,8 @@ def empty(local: Any, method: str) -> np.ndarray:
         return np.zeros((0, local.forest_.n_trees), np.int64)
     if method == "predict_proba":
         return np.zeros((0, len(local.classes_)))
+    if method == "_effect_and_std":
+        return np.zeros((0, 2))
     if method.endswith("_function"):
         return np.zeros((0, len(local.unique_times_)))
     dtype = local.classes_.dtype if hasattr(local, "classes_") else np.float64
@@ -165,8 +174,8 @@ def score_of(local: Any, parts: list[Any]) -> Any:
     return local.score(predicted, y, weight)
 
 
-def on_dask(local: Any) -> Any:
-    """The class for dask of a local one, with two parameters more."""
+def on_dask(local: Any, kind: type = OnDask) -> Any:
+    """The class for dask of a local one, with two parameters more; kind : `OnDask`, or from it"""
     theirs, named = inspect.signature(local.__init__), inspect.Parameter.KEYWORD_ONLY
     ours = [inspect.Parameter(name, named, default=value) for name, value in OWN.items()]
     signature = theirs.replace(parameters=[*theirs.parameters.values(), *ours])
@@ -207,4 +216,4 @@ def on_dask(local: Any) -> Any:
     members |= {"_local": local}
     members["_parameter_constraints"] = local._parameter_constraints | constraints
     members |= {name: of_partitions(local, name) for name in METHODS if hasattr(local, name)}
-    return type(local.__name__, (OnDask, local), members)
+    return type(local.__name__, (kind, local), members)

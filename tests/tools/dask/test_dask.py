@@ -364,3 +364,36 @@ def test_target_statistics(pair, strategy, weights, grouped):
         if judges:
             importances = found.unbiased_feature_importances_, whole.unbiased_feature_importances_
             assert np.array_equal(*importances)
+
+
+@pytest.mark.parametrize("more", [(), ("sample_weight", "groups"), ("instrument",)])
+@pytest.mark.filterwarnings("ignore:.* groups have one value")
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB")
+def test_effects(pair, more):
+    w, given = RNG.integers(0, 2, N) * 1.0, {}
+    given = {"sample_weight": WEIGHTS, "groups": np.arange(N) // 3, "instrument": 1 - w}
+    given = {name: values for name, values in given.items() if name in more}
+    whole = gf.CausalForest(6, random_state=3).fit(X, Z + w, w, **given)
+    rows = [cut(values, CUTS["uneven"]) for values in (X, Z + w, w)]
+    parts = {name: cut(values, CUTS["uneven"]) for name, values in given.items()}
+    found = on_dask.CausalForest(6, random_state=3).fit(*rows, **parts)
+    assert_same(found, whole)
+    assert np.array_equal(found.oob_effect_, whole.oob_effect_)
+    assert found.ate() == whole.ate()
+    assert np.array_equal(found.effect(rows[0]).compute(), whole.effect(X))
+    for one, other in zip(found.effect_interval(rows[0]), whole.effect_interval(X), strict=True):
+        assert np.array_equal(one.compute(), other)
+    assert np.array_equal(found.effect(X), whole.effect(X))
+
+
+@pytest.mark.parametrize(("params", "treatment", "why"), [
+    ({"strategy": "rows"}, cut(Z, CUTS["uneven"]), "all rows of a node in one place"),
+    ({"model_t": gf.RandomForestRegressor()}, cut(Z, CUTS["uneven"]), "fit the RandomForestReg"),
+    ({}, cut(Z, CUTS["even"]), r"treatment has \[200, 200, 200, 200\]: cut both in the same way"),
+    ({}, Z, "treatment is a ndarray, but X is a dask collection"),
+    ({}, None, "y and the treatment are needed"),
+])  # fmt: skip
+def test_effects_that_a_cluster_refuses(pair, params, treatment, why):
+    X_parts, y = (cut(values, CUTS["uneven"]) for values in (X, Z + 1))
+    with pytest.raises((ValueError, TypeError), match=why):
+        on_dask.CausalForest(4, model_y=0.0, **params).fit(X_parts, y, treatment)
