@@ -28,7 +28,6 @@ from gpuforest.growing import targets
 
 NUISANCE_TREES = 500  # of a forest that says what X lets expect, as in R's grf
 FOLDS = 5  # of models that users pass for what X lets expect
-RARE = 0.01  # a treatment of a lower probability is hardly ever given
 SHARED = (
     "categorical_features", "min_category_frequency", "n_jobs", "max_bins", "backend",
     "memory_limit",
@@ -293,8 +292,7 @@ class CausalForest(ensembles.BaseForest):
             raise ValueError(f"target={target!r} is unknown: pass all, treated, control or overlap")
         if target in ("treated", "control") and not rows.is_binary:
             raise ValueError(f"target={target!r} is for a treatment of 0 and 1 without instrument")
-        clipped = int((effects.steady(rows.spread) != rows.spread).sum())
-        if clipped and target == "all":
+        if target == "all" and (clipped := effects.n_steady(rows, self._weighed()[0])):
             warnings.warn(
                 f"in {clipped} rows the treatment hardly varies, so the average effect leans on "
                 "few rows: target='overlap' weighs rows by how much it varies",
@@ -371,9 +369,10 @@ def check_shares(w_hat: np.ndarray) -> None:
     """Refuse what are no probabilities of a treatment f64[n], and warn of rare ones."""
     if w_hat.min() < 0 or w_hat.max() > 1 or not (w_hat * (1 - w_hat)).any():
         raise ValueError("the probabilities of the treatment must lie within 0 and 1: see model_t")
-    if n := int(((w_hat < RARE) | (w_hat > 1 - RARE)).sum()):
+    rare = effects.RARE
+    if n := int(((w_hat < rare) | (w_hat > 1 - rare)).sum()):
         warnings.warn(
-            f"{n} rows have a probability of treatment below {RARE} or above {1 - RARE}, so others "
+            f"{n} rows have a probability of treatment below {rare} or above {1 - rare}, so others "
             "like them hardly tell its effect: do not believe the effects there, or leave these "
             "rows out",
             stacklevel=4,

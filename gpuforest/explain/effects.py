@@ -31,6 +31,7 @@ from gpuforest.growing.edges import encode_blocks
 
 LEAVES_AT_ONCE = 2**19  # leaves of rows whose values are in memory at once: some 25 MB
 DEPTHS, DECAY = 4, 2  # of importances: levels from the root, and the power of a level's weight
+RARE = 0.01  # a treatment of a lower probability is hardly ever given
 LEAST = 0.05  # of the mean variance of the treatment, below which a row's counts as that
 
 
@@ -177,6 +178,11 @@ def steady(spread: np.ndarray) -> np.ndarray:
     least = LEAST * abs(float(spread.mean()))
     sign = 1.0 if spread.mean() >= 0 else -1.0
     return np.asarray(sign * np.maximum(sign * spread, least))
+
+
+def n_steady(rows: EffectRows, weights: np.ndarray) -> int:
+    """The number of rows of some weight whose treatment hardly varies, see `steady`."""
+    return int((steady(rows.spread) != rows.spread)[weights > 0].sum())
 
 
 def average(rows: EffectRows, target: str, weights: np.ndarray, groups: np.ndarray | None) -> Bunch:

@@ -116,7 +116,11 @@ HEADER: dict[str, Any] = {
     # facts about the training data that the command line knows
     "source?": {
         **dict.fromkeys(
-            ("target?", "event?", "decimal?", "thousands?", "units?", "date_format?"), str
+            (
+                *("target?", "event?", "treatment?", "instrument?"),
+                *("decimal?", "thousands?", "units?", "date_format?"),
+            ),
+            str,
         ),
         **{name: [str] for name in ("missing?", "dates?")},
         "row_hashes?": [int],  # by which rows are known again, see `tools.report.rows`

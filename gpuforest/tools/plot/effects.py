@@ -35,18 +35,22 @@ def plot_effects(
     need_effects(estimator)
     rows = Described(estimator, X, feature_names)
     f = int(estimator.feature_importances_.argmax()) if feature is None else rows.index(feature)
-    effect, std = rows.model.effect_and_std(rows.values)
-    ends = effects.interval_of(effect, std)
-    known = effects.average(estimator._known_rows(), "all", *estimator._weighed())
+    found = effects.interval_of(*rows.model.effect_and_std(rows.values))
     with style.drawing(ax) as ax:
-        x = places(ax, rows, f)
-        ax.axhline(0.0, color=style.FAINT, lw=0.8, zorder=0)
-        ax.vlines(x, ends.low, ends.high, color=style.PALE_INK, lw=0.8, label="95% interval")
-        ax.plot(x, effect, "o", color=style.PALETTE[0], ms=3.5, label="effect on a row")
-        ax.axhline(known.estimate, color=style.PALETTE[5], ls="--", label="average effect")
-        ax.set(xlabel=rows.name(f), ylabel="effect of the treatment")
-        ax.legend(**style.BESIDE)
+        draw_effects(ax, rows, f, found)
     return ax
+
+
+def draw_effects(ax: Axes, rows: Described, f: int, found: Bunch) -> None:
+    """Draw effects with intervals, as of `effects.interval_of`, against a feature of the rows."""
+    x, known, weighed = places(ax, rows, f), rows.model._known_rows(), rows.model._weighed()
+    average = effects.average(known, "all", *weighed).estimate
+    ax.axhline(0.0, color=style.FAINT, lw=0.8, zorder=0)
+    ax.vlines(x, found.low, found.high, color=style.PALE_INK, lw=0.8, label="95% interval")
+    ax.plot(x, found.estimate, "o", color=style.PALETTE[0], ms=3.5, label="effect on a row")
+    ax.axhline(average, color=style.PALETTE[5], ls="--", label="average effect")
+    ax.set(xlabel=rows.name(f), ylabel="effect of the treatment")
+    ax.legend(**style.BESIDE)
 
 
 @documented

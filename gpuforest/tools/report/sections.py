@@ -20,6 +20,7 @@ from gpuforest.tools.plot import style, survival
 from gpuforest.tools.plot.curves import error_name
 from gpuforest.tools.report import html, pictures
 from gpuforest.tools.report import results as computed
+from gpuforest.tools.report.effects import effect_parts
 from gpuforest.tools.report.html import Html, h, joined, listed, name, scored, share, table
 from gpuforest.tools.report.results import Results, unlike_training
 from gpuforest.tools.report.rows import MOST_ROWS
@@ -116,20 +117,26 @@ def importance_parts(results: Results) -> list[Html]:
     impurity, names, estimator = results.importances, results.names, results.estimator
     if impurity is None:
         return []
-    spread = importances.importance_spread(estimator)
+    by_splits = results.task == "effects"
+    spread = None if by_splits else importances.importance_spread(estimator)
     order = results.ranked[:SHOWN_FEATURES]
     more = len(results.ranked) - len(order)
     text = (
         "How much the splits of each feature gained on the training rows, as a share of all. "
         "Features of many values look more important than they are."
     )
+    if by_splits:
+        text = "How often trees split on each feature in their first levels, as a share of all."
     if spread is not None:
         text += f" The line over a bar is the standard deviation over the trees{CUT}."
     shown = _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
     kind = "impurity" if estimator.forest_.baseline is None else "the gain of splits"
+    kind = "the number of splits" if by_splits else kind
     parts = [h("h3", f"By {kind}"), h("p", text), shown]
     if more > 0:
         parts.append(h("p", f"{more:,} more features have an importance above 0.", class_="note"))
+    if by_splits:  # no row has a target to compare with
+        return parts
     parts.append(h("h3", "By permutation"))
     if results.permuted is None:
         return [*parts, h("p", "These need rows with targets that vary, which were not given.")]
@@ -169,9 +176,9 @@ def tree_parts(results: Results) -> list[Html]:
     forest = results.estimator.forest_
     leaves = facts.tree_leaves(forest)
     least = int(leaves.argmin())
-    trees = [_tree_details(results.estimator, 0, "the first")]
-    if least:
-        trees.append(_tree_details(results.estimator, least, "that of fewest leaves"))
+    which = {0: "the first"} | ({least: "that of fewest leaves"} if least else {})
+    which = {} if results.task == "effects" else which  # their trees predict nothing alone
+    trees = [_tree_details(results.estimator, *tree) for tree in which.items()]
     if forest.n_trees == 1:
         text = f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves."
         return [h("p", text), *trees]
@@ -426,6 +433,8 @@ def dependence_parts(results: Results) -> list[Html]:
     what: list[Any] = ["the mean prediction, in units of ", name(target)]
     if results.task == "survival":
         y, what = "mean risk", ["the mean risk, the sum of the cumulative hazard over event times,"]
+    if results.task == "effects":
+        y, what = "mean effect", ["the mean effect of the treatment"]
     if results.task == "classification":
         means, y = next(iter(dependences.values()))[1], "mean probability"
         most = np.argsort(-means.mean(axis=0), kind="stable")[: pictures.MOST_CURVES]
@@ -494,6 +503,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Results], list[Html]], str | None], ..
     ("residuals", "Residuals", residual_parts, "regression"),
     ("survival", "Survival", survival_parts, "survival"),
     ("outputs", "Outputs", output_parts, None),
+    ("effects", "Effects", effect_parts, None),
     ("anomalies", "Anomalies", anomaly_parts, None),
     ("importances", "Importances", importance_parts, None),
     ("dependence", "Partial dependence", dependence_parts, None),
