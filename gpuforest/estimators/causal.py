@@ -292,7 +292,8 @@ class CausalForest(ensembles.BaseForest):
             raise ValueError(f"target={target!r} is unknown: pass all, treated, control or overlap")
         if target in ("treated", "control") and not rows.is_binary:
             raise ValueError(f"target={target!r} is for a treatment of 0 and 1 without instrument")
-        if target == "all" and (clipped := effects.n_steady(rows, self._weighed()[0])):
+        clipped = int((effects.steady(rows.spread) != rows.spread).sum())
+        if clipped and target == "all":
             warnings.warn(
                 f"in {clipped} rows the treatment hardly varies, so the average effect leans on "
                 "few rows: target='overlap' weighs rows by how much it varies",

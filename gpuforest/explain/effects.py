@@ -180,11 +180,6 @@ def steady(spread: np.ndarray) -> np.ndarray:
     return np.asarray(sign * np.maximum(sign * spread, least))
 
 
-def n_steady(rows: EffectRows, weights: np.ndarray) -> int:
-    """The number of rows of some weight whose treatment hardly varies, see `steady`."""
-    return int((steady(rows.spread) != rows.spread)[weights > 0].sum())
-
-
 def average(rows: EffectRows, target: str, weights: np.ndarray, groups: np.ndarray | None) -> Bunch:
     """The average effect, see `CausalForest.ate`."""
     y, w, z = rows.residuals

@@ -115,12 +115,9 @@ HEADER: dict[str, Any] = {
     "training?": TRAINING,
     # facts about the training data that the command line knows
     "source?": {
+        **dict.fromkeys(("treatment?", "instrument?"), str),
         **dict.fromkeys(
-            (
-                *("target?", "event?", "treatment?", "instrument?"),
-                *("decimal?", "thousands?", "units?", "date_format?"),
-            ),
-            str,
+            ("target?", "event?", "decimal?", "thousands?", "units?", "date_format?"), str
         ),
         **{name: [str] for name in ("missing?", "dates?")},
         "row_hashes?": [int],  # by which rows are known again, see `tools.report.rows`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -16,64 +15,50 @@ from gpuforest.tools.report.html import Html, figure, h, joined, name, scored, s
 from gpuforest.tools.report.pictures import histogram_picture, picture
 from gpuforest.tools.report.results import Results
 
-SHOWN_FEATURES, SHOWN_ROWS, GROUPS = 4, 200, 5
+SHOWN_FEATURES, SHOWN_ROWS = 3, 120
 UNSURE = 0.05  # p-values from which effects may all be the same
-WEAK = 10.0  # F of instruments that hardly move the treatment (Staiger and Stock 1997)
-TARGETS = {  # what an average is over
-    "all": "all rows",
-    "overlap": "all rows, weighed by how much their treatment varies",
-    "treated": "rows that were treated",
-    "control": "rows that were not treated",
-}
+AVERAGE = (
+    "How much the outcome changes with one unit of the treatment (0 to 1), over training rows; "
+    "overlap weighs all by how much their treatment varies. With an instrument: where it moves the "
+    "treatment. Doubly robust: right if the effects or the expected treatments are."
+)
 TESTED = (
     "Mean prediction is near 1 if effects are right on average. Differential prediction is near 1 "
-    "if they differ as much as predicted, and its p-value is small if they differ at all."
+    "if they differ as much as predicted, and its p-value is small if they differ at all. The "
+    "out-of-bag R² over the average effect is small even then if effects explain little of y."
 )
 DOUBT = (
     "Effects mean causes only where the features hold all that both the treatment and the outcome "
     "depend on, and nothing that the treatment has changed: no number here can show this. Rows "
     "tell the effect only where others like them had another treatment. See docs/causal.md."
 )
-CALIBRATION = (
-    "Training rows in groups by their effects out of bag. Where intervals cross the dotted "
-    "diagonal, effects are as large as predicted. Groups at one height do not differ."
+NO_DOUBTS = (
+    "No problems found. Looked for: rows of little overlap, effects that do not differ, a feature "
+    "of nearly all importance, rows given that are unlike the training rows."
 )
 
 
-class Treated:
-    """What is known of the training rows of a causal forest; `some`: those of some weight."""
-
-    def __init__(self, estimator: Any) -> None:
-        rows, (weights, groups) = estimator._known_rows(), estimator._weighed()
-        self.some = some = effects.EffectRows(rows.values[weights > 0])
-        (_, w, z), is_arm = rows.residuals, np.isin(some.w, (0.0, 1.0)).all()
-        self.is_binary, self.has_instrument = rows.is_binary, rows.has_instrument
-        self.moved = effects.regression(z[:, None], w, weights, groups)  # the treatment, by z
-        self.tested, self.n_steady = estimator.calibration_test(), effects.n_steady(rows, weights)
-        self.n_low, self.n_high = (some.w_hat < effects.RARE).sum(), (some.w_hat > 1 - effects.RARE).sum()
-        self.unit = "from treatment 0 to 1" if is_arm else "with one unit more of the treatment"
-        arms = f"{share(np.average(rows.w, weights=weights))} of the rows have 1, the others 0"
-        dose = f"numbers from {figure(some.w.min())} to {figure(some.w.max())}"
-        self.treatment = arms if is_arm else dose
+def doubtful(estimator: Any) -> dict[str, int]:
+    """The number of training rows that tell little of the effect, by the reason."""
+    rows, counts, rare = estimator._known_rows(), estimator._weighed()[0] > 0, effects.RARE
+    found = {
+        "the treatment hardly varies": effects.steady(rows.spread) != rows.spread,
+        f"the probability of treatment is below {rare}": rows.w_hat < rare,
+        f"the probability of treatment is above {1 - rare}": rows.w_hat > 1 - rare,
+    }
+    shown = [*found.items()][: 3 if rows.is_binary else 1]
+    return {reason: int(those[counts].sum()) for reason, those in shown}
 
 
 def effect_checks(results: Results) -> Iterator[tuple[Any, ...]]:
-    """Whether the treatment varies, the instrument moves it, and effects differ."""
+    """Whether the treatment varies in all rows, and whether effects differ."""
     if results.task != "effects":
         return
-    known = Treated(results.estimator)
-    if n := known.is_binary * (known.n_low + known.n_high):
-        text = "training rows have a probability of treatment near 0 or 1: do not believe effects "
-        yield "No overlap.", f"{n:,} {text}on rows like them."
-    if n := known.n_steady:
-        text = "training rows it hardly varies, so the average effect on all rows leans on few."
-        yield "The treatment hardly varies.", f"In {n:,} {text} The average by overlap does not."
-    F, p = float(known.moved.t[0] ** 2), float(known.tested.p_value[1])
-    if known.has_instrument and not F > WEAK:
-        text = f"It hardly moves the treatment (F = {figure(F)}): effects may be far off."
-        yield "A weak instrument.", text
-    if not p < UNSURE:
-        text = f"The test of calibration does not show it (p-value {p_value(p)}): use averages."
+    for reason, n in doubtful(results.estimator).items():
+        if n:
+            yield "Little overlap.", f"In {n:,} training rows {reason}: believe no effects there."
+    if not (p := float(results.estimator.calibration_test().p_value[1])) < UNSURE:
+        text = f"The test of calibration does not show it (p-value {scored(p)}): use averages."
         yield "Do effects differ from row to row?", text
 
 
@@ -81,71 +66,51 @@ def effect_parts(results: Results) -> list[Html]:
     """The treatment, average effects, the test of calibration, doubts, and effects of rows."""
     if results.task != "effects":
         return []
-    model, known, averages = results.estimator, Treated(results.estimator), list[Any]()
-    honest = "half of a tree's rows choose its splits, and the other half fill its leaves"
-    design = [("treatment", known.treatment), ("honest", honest if model.honest else "no")]
-    where, tested = "", known.tested
-    if known.has_instrument:
-        where = ", where the instrument moves the treatment"
-        by = f"{figure(known.moved.coef[0])} ± {figure(known.moved.std_error[0])}"
-        design.append(("instrument", f"moves the treatment by {by} (standard error) a unit"))
-    for target in [*TARGETS][: 4 if known.is_binary else 2]:
-        with warnings.catch_warnings(action="ignore"):  # the checks say it
-            found = model.ate(target)
-        said = f"{figure(found.low)} to {figure(found.high)}"
-        averages.append([TARGETS[target], *map(figure, (found.estimate, found.std_error)), said])
-    text = (
-        f"How much the outcome changes {known.unit}{where}, on average over training rows. The "
-        "averages are doubly robust: right if the effects or the expected treatments are."
-    )
-    rows = zip(tested.names, tested.coef, tested.std_error, tested.p_value, strict=True)
-    lines = [[key.replace("_", " "), *map(scored, of), p_value(p)] for key, *of, p in rows]
-    doubts = [["the treatment hardly varies", f"{known.n_steady:,}"]]
-    if known.is_binary:
-        ends = {f"below {effects.RARE}": known.n_low, f"above {1 - effects.RARE}": known.n_high}
-        doubts += [[f"the probability of treatment is {key}", f"{n:,}"] for key, n in ends.items()]
-    header = ["standard error", "95% interval"], ["standard error", "p-value"]
+    model, weighed = results.estimator, results.estimator._weighed()
+    rows, tested, doubts = model._known_rows(), model.calibration_test(), doubtful(model)
+    some, (_, w, z) = effects.EffectRows(rows.values[weighed[0] > 0]), rows.residuals
+    said = f"from {figure(some.w.min())} to {figure(some.w.max())}"
+    if np.isin(some.w, (0.0, 1.0)).all():
+        said = f"{share(np.average(rows.w, weights=weighed[0]))} of the rows have 1, the others 0"
+    design = [("treatment", said), ("honest trees", "yes" if model.honest else "no")]
+    if rows.has_instrument:
+        moved = effects.regression(z[:, None], w, *weighed)
+        by = f"{figure(moved.coef[0])} (standard error {figure(moved.std_error[0])})"
+        design.append(("instrument", f"a unit moves the treatment by {by}"))
+    averages = [
+        [target, *map(figure, effects.average(rows, target, *weighed).values())]
+        for target in ("all", "overlap", "treated", "control")[: 4 if rows.is_binary else 2]
+    ]
+    columns = zip(tested.names, tested.coef, tested.std_error, tested.p_value, strict=True)
+    lines = [[key.replace("_", " "), *map(scored, of)] for key, *of in columns]
+    header = ["average over", "effect", "standard error", "95% interval from", "to"]
     return [
         table([], design, look="facts"),
-        *(h("h3", "Average effects"), h("p", text)),
-        table(["average over", "effect", *header[0]], averages, numbers=(1, 2, 3)),
+        *(h("h3", "Average effects"), h("p", AVERAGE), table(header, averages, (1, 2, 3, 4))),
         *(h("h3", "Test of calibration"), h("p", TESTED)),
-        table(["coefficient", "value", *header[1]], lines, numbers=(1, 2, 3)),
+        table(["coefficient", "value", "standard error", "p-value"], lines, (1, 2, 3)),
         *(h("h3", "When not to believe effects"), h("p", DOUBT)),
-        table(["", "training rows"], doubts, numbers=(1,)),
-        h("div", *_pictures(model, known), *_by_features(results), class_="figures"),
+        table(["where", "training rows"], [(k, f"{n:,}") for k, n in doubts.items()], (1,)),
+        h("div", *_pictures(results, some), class_="figures"),
     ]
 
 
-def p_value(p: float) -> str:
-    """A p-value of four digits."""
-    return "<0.0001" if p < 1e-4 else scored(p)
-
-
-def _pictures(estimator: Any, known: Treated) -> Iterator[Html]:
-    """Of training rows: effects, probabilities of treatment, and calibration."""
-    effect, w_hat = known.some.effect, known.some.w_hat
-    q25, q75 = map(figure, np.quantile(effect, [0.25, 0.75]))
-    text = f"By the trees that did not draw the row. Half lie between {q25} and {q75}."
-    yield histogram_picture("Effects out of bag", effect, ("effect", "rows"), text)
-    if known.is_binary and w_hat.min() < w_hat.max():
-        text = "What the features let expect. Near 0 or 1 there is no overlap."
-        yield histogram_picture("Probability of treatment", w_hat, ("probability", "rows"), text)
-    draw = partial(plot_effect_calibration, estimator, n := min(GROUPS, len(effect) // 2))
-    yield picture("Calibration of effects", f"{n} groups", draw, CALIBRATION)
-
-
-def _by_features(results: Results) -> Iterator[Html]:
-    """The effects on rows given, by the features of most importance."""
+def _pictures(results: Results, some: effects.EffectRows) -> Iterator[Html]:
+    """Pictures of training rows; and effects on rows given, by features of most importance."""
+    text = "Of training rows, by the trees that did not draw the row."
+    yield histogram_picture("Effects out of bag", some.effect, ("effect", "rows"), text)
+    if some.is_binary:
+        text, axes = "What features tell. Near 0 or 1 there is no overlap.", ("probability", "rows")
+        yield histogram_picture("Probability of treatment", some.w_hat, axes, text)
+    draw = partial(plot_effect_calibration, results.estimator, n := min(5, len(some.values) // 2))
+    text = "Groups of training rows. Intervals that cross the diagonal fit what is predicted."
+    yield picture("Calibration of effects", f"{n} groups", draw, text)
     if results.rows is None:
         return
-    rows = results.rows.sample(SHOWN_ROWS)
+    text = f"{(rows := results.rows.sample(SHOWN_ROWS)).n:,} of the rows given."
     shown = Described(rows.predictor(), rows.dense(), results.names)
     shown.categories = results.model.forest.edges.categories
     found = effects.interval_of(*shown.model.effect_and_std(shown.values))
-    above, below = (found.low > 0).sum(), (found.high < 0).sum()
-    text = f"{above:,} of their intervals lie above 0, and {below:,} below."
     for f in results.ranked[:SHOWN_FEATURES].tolist():
-        draw, by = partial(draw_effects, rows=shown, f=f, found=found), name(results.names[f])
-        said = f"{rows.n:,} of the rows given. {text}"
-        yield picture(f"Effects by {results.names[f]}", said, draw, said, joined(["By ", by]))
+        draw, by = partial(draw_effects, shown, f, found), name(results.names[f])
+        yield picture(f"Effects by {results.names[f]}", text, draw, text, joined(["By ", by]))

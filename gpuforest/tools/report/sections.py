@@ -117,26 +117,23 @@ def importance_parts(results: Results) -> list[Html]:
     impurity, names, estimator = results.importances, results.names, results.estimator
     if impurity is None:
         return []
-    by_splits = results.task == "effects"
-    spread = None if by_splits else importances.importance_spread(estimator)
+    if results.task == "effects":
+        text = "How often trees split on each feature in their first levels, as a share of all."
+        return [h("p", text), _bars(names, results.ranked[:SHOWN_FEATURES], impurity, None)]
+    spread = importances.importance_spread(estimator)
     order = results.ranked[:SHOWN_FEATURES]
     more = len(results.ranked) - len(order)
     text = (
         "How much the splits of each feature gained on the training rows, as a share of all. "
         "Features of many values look more important than they are."
     )
-    if by_splits:
-        text = "How often trees split on each feature in their first levels, as a share of all."
     if spread is not None:
         text += f" The line over a bar is the standard deviation over the trees{CUT}."
     shown = _bars(names, order, impurity, spread) if len(order) else h("p", "No split gained.")
     kind = "impurity" if estimator.forest_.baseline is None else "the gain of splits"
-    kind = "the number of splits" if by_splits else kind
     parts = [h("h3", f"By {kind}"), h("p", text), shown]
     if more > 0:
         parts.append(h("p", f"{more:,} more features have an importance above 0.", class_="note"))
-    if by_splits:  # no row has a target to compare with
-        return parts
     parts.append(h("h3", "By permutation"))
     if results.permuted is None:
         return [*parts, h("p", "These need rows with targets that vary, which were not given.")]
@@ -176,9 +173,9 @@ def tree_parts(results: Results) -> list[Html]:
     forest = results.estimator.forest_
     leaves = facts.tree_leaves(forest)
     least = int(leaves.argmin())
-    which = {0: "the first"} | ({least: "that of fewest leaves"} if least else {})
+    which = {least: "that of fewest leaves"} | {0: "the first"}
     which = {} if results.task == "effects" else which  # their trees predict nothing alone
-    trees = [_tree_details(results.estimator, *tree) for tree in which.items()]
+    trees = [_tree_details(results.estimator, *tree) for tree in sorted(which.items())]
     if forest.n_trees == 1:
         text = f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves."
         return [h("p", text), *trees]
