@@ -370,12 +370,11 @@ def check_shares(w_hat: np.ndarray) -> None:
     """Refuse what are no probabilities of a treatment f64[n], and warn of rare ones."""
     if w_hat.min() < 0 or w_hat.max() > 1 or not (w_hat * (1 - w_hat)).any():
         raise ValueError("the probabilities of the treatment must lie within 0 and 1: see model_t")
-    rare = effects.RARE
-    if n := int(((w_hat < rare) | (w_hat > 1 - rare)).sum()):
+    if n := int(((w_hat < effects.RARE) | (w_hat > 1 - effects.RARE)).sum()):
         warnings.warn(
-            f"{n} rows have a probability of treatment below {rare} or above {1 - rare}, so others "
-            "like them hardly tell its effect: do not believe the effects there, or leave these "
-            "rows out",
+            f"{n} rows have a probability of treatment below {effects.RARE} or above "
+            f"{1 - effects.RARE}, so others like them hardly tell its effect: do not believe the "
+            "effects there, or leave these rows out",
             stacklevel=4,
         )
 

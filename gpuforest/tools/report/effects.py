@@ -56,7 +56,8 @@ def effect_checks(results: Results) -> Iterator[tuple[Any, ...]]:
         return
     for reason, n in doubtful(results.estimator).items():
         if n:
-            yield "Little overlap.", f"In {n:,} training rows {reason}: believe no effects there."
+            text = f"In {n:,} training rows {reason}: do not believe effects on rows like them."
+            yield "Little overlap.", text, " The average over all leans on few rows, see overlap."
     if not (p := float(results.estimator.calibration_test().p_value[1])) < UNSURE:
         text = f"The test of calibration does not show it (p-value {scored(p)}): use averages."
         yield "Do effects differ from row to row?", text
