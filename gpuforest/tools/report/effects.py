@@ -11,7 +11,7 @@ import numpy as np
 from gpuforest.explain import effects
 from gpuforest.tools.plot.effects import draw_effects, plot_effect_calibration
 from gpuforest.tools.plot.shap import Described
-from gpuforest.tools.report.html import Html, figure, h, joined, name, scored, share, table
+from gpuforest.tools.report.html import Html, figure, h, joined, name, share, table
 from gpuforest.tools.report.pictures import histogram_picture, picture
 from gpuforest.tools.report.results import Results
 
@@ -59,7 +59,7 @@ def effect_checks(results: Results) -> Iterator[tuple[Any, ...]]:
             text = f"In {n:,} training rows {reason}: do not believe effects on rows like them."
             yield "Little overlap.", text, " The average over all leans on few rows, see overlap."
     if not (p := float(results.estimator.calibration_test().p_value[1])) < UNSURE:
-        text = f"The test of calibration does not show it (p-value {scored(p)}): use averages."
+        text = f"The test of calibration does not show it (p-value {figure(p)}): use averages."
         yield "Do effects differ from row to row?", text
 
 
@@ -83,7 +83,7 @@ def effect_parts(results: Results) -> list[Html]:
         for target in ("all", "overlap", "treated", "control")[: 4 if rows.is_binary else 2]
     ]
     columns = zip(tested.names, tested.coef, tested.std_error, tested.p_value, strict=True)
-    lines = [[key.replace("_", " "), *map(scored, of)] for key, *of in columns]
+    lines = [[key.replace("_", " "), *map(figure, of)] for key, *of in columns]
     header = ["average over", "effect", "standard error", "95% interval from", "to"]
     return [
         table([], design, look="facts"),

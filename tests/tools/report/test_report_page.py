@@ -523,7 +523,7 @@ def test_effects(tmp_path, treatment, more, targets, said, titles):
     with catch_warnings(action="ignore"):  # rows whose treatment hardly varies
         lines = [[target, *map(figure, model.ate(target).values())] for target in targets]
     for key, *of in zip(tested.names, tested.coef, tested.std_error, tested.p_value, strict=True):
-        lines.append([key.replace("_", " "), *map(scored, of)])
+        lines.append([key.replace("_", " "), *map(figure, of)])
     section = page.text.split("Average effects")[1]
     assert all("\n".join(line) in section for line in lines)
     assert ("control" in section) == ("Probability of treatment" in titles) == (len(targets) == 4)
