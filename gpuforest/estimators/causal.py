@@ -28,7 +28,6 @@ from gpuforest.growing import targets
 
 NUISANCE_TREES = 500  # of a forest that says what X lets expect, as in R's grf
 FOLDS = 5  # of models that users pass for what X lets expect
-RARE = 0.01  # a treatment of a lower probability is hardly ever given
 SHARED = (
     "categorical_features", "min_category_frequency", "n_jobs", "max_bins", "backend",
     "memory_limit",
@@ -389,11 +388,11 @@ def check_shares(w_hat: np.ndarray) -> None:
     """Refuse what are no probabilities of a treatment f64[n], and warn of rare ones."""
     if w_hat.min() < 0 or w_hat.max() > 1 or not (w_hat * (1 - w_hat)).any():
         raise ValueError("the probabilities of the treatment must lie within 0 and 1: see model_t")
-    if n := int(((w_hat < RARE) | (w_hat > 1 - RARE)).sum()):
+    if n := int(((w_hat < effects.RARE) | (w_hat > 1 - effects.RARE)).sum()):
         warnings.warn(
-            f"{n} rows have a probability of treatment below {RARE} or above {1 - RARE}, so others "
-            "like them hardly tell its effect: do not believe the effects there, or leave these "
-            "rows out",
+            f"{n} rows have a probability of treatment below {effects.RARE} or above "
+            f"{1 - effects.RARE}, so others like them hardly tell its effect: do not believe the "
+            "effects there, or leave these rows out",
             stacklevel=4,
         )
 

@@ -31,6 +31,7 @@ from gpuforest.growing.edges import encode_blocks
 
 LEAVES_AT_ONCE = 2**19  # leaves of rows whose values are in memory at once: some 25 MB
 DEPTHS, DECAY = 4, 2  # of importances: levels from the root, and the power of a level's weight
+RARE = 0.01  # a treatment of a lower probability is hardly ever given
 LEAST = 0.05  # of the mean variance of the treatment, below which a row's counts as that
 
 

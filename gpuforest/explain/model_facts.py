@@ -100,7 +100,7 @@ def changed_settings(estimator: Any) -> dict[str, Any]:
     return {
         name: getattr(estimator, name)
         for name, parameter in signature(type(estimator)).parameters.items()
-        if name not in WHERE_IT_RUNS and getattr(estimator, name) != parameter.default
+        if name not in WHERE_IT_RUNS and np.any(getattr(estimator, name) != parameter.default)
     }
 
 

@@ -115,6 +115,7 @@ HEADER: dict[str, Any] = {
     "training?": TRAINING,
     # facts about the training data that the command line knows
     "source?": {
+        **dict.fromkeys(("treatment?", "instrument?"), str),
         **dict.fromkeys(
             ("target?", "event?", "decimal?", "thousands?", "units?", "date_format?"), str
         ),

@@ -61,16 +61,6 @@ class Splits:
         return found
 
 
-def refuse_effects(forest: Forest) -> None:
-    """Raise ValueError for a causal forest, whose leaves predict nothing by themselves."""
-    if isinstance(forest.coding, EffectCoding):
-        raise ValueError(
-            "the effects of a causal forest are ratios of means over its trees, so no tree has "
-            "predictions of its own to show or explain: use effect, plot_effects and "
-            "feature_importances_"
-        )
-
-
 class TreeView(Splits):
     """One tree of a fitted model. Nodes are numbered as in `apply` and `decision_path`.
 
@@ -80,7 +70,12 @@ class TreeView(Splits):
 
     def __init__(self, model: Model, tree: int, feature_names: Sequence[str] | None = None) -> None:
         forest = model.forest
-        refuse_effects(forest)
+        if isinstance(forest.coding, EffectCoding):
+            raise ValueError(
+                "the effects of a causal forest are ratios of means over its trees, so no tree has "
+                "predictions of its own to show or explain: use effect, plot_effects and "
+                "feature_importances_"
+            )
         if not 0 <= tree < forest.n_trees:
             raise ValueError(f"tree {tree} does not exist: choose one of 0 to {forest.n_trees - 1}")
         names = model.feature_names if feature_names is None else feature_names

@@ -36,8 +36,8 @@ def reading_of(arguments: argparse.Namespace, model: Any = None) -> text.Reading
 
 
 def source_of(reading: text.Reading, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Facts about training data that a model keeps: target, event, and how files were read."""
-    source = options.options_of(arguments, "target", "event")
+    """Facts about training data that a model keeps: columns, and how files were read."""
+    source = options.options_of(arguments, "target", "event", "treatment", "instrument")
     for name in OPTIONS:
         if (value := getattr(reading, name)) != getattr(text.Reading(), name):
             source[name] = list(value) if name in LISTS else value

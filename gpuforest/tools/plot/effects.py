@@ -35,14 +35,17 @@ def plot_effects(
     need_effects(estimator)
     rows = Described(estimator, X, feature_names)
     f = int(estimator.feature_importances_.argmax()) if feature is None else rows.index(feature)
-    effect, std = rows.model.effect_and_std(rows.values)
-    ends = effects.interval_of(effect, std)
-    known = effects.average(estimator._known_rows(), "all", *estimator._weighed())
+    return draw_effects(rows, f, effects.interval_of(*rows.model.effect_and_std(rows.values)), ax)
+
+
+def draw_effects(rows: Described, f: int, found: Bunch, ax: Axes | None) -> Axes:
+    """Draw effects with intervals, as of `effects.interval_of`, against a feature of the rows."""
+    known = effects.average(rows.model._known_rows(), "all", *rows.model._weighed())
     with style.drawing(ax) as ax:
         x = places(ax, rows, f)
         ax.axhline(0.0, color=style.FAINT, lw=0.8, zorder=0)
-        ax.vlines(x, ends.low, ends.high, color=style.PALE_INK, lw=0.8, label="95% interval")
-        ax.plot(x, effect, "o", color=style.PALETTE[0], ms=3.5, label="effect on a row")
+        ax.vlines(x, found.low, found.high, color=style.PALE_INK, lw=0.8, label="95% interval")
+        ax.plot(x, found.estimate, "o", color=style.PALETTE[0], ms=3.5, label="effect on a row")
         ax.axhline(known.estimate, color=style.PALETTE[5], ls="--", label="average effect")
         ax.set(xlabel=rows.name(f), ylabel="effect of the treatment")
         ax.legend(**style.BESIDE)
@@ -62,21 +65,6 @@ def plot_effect_calibration(estimator: Any, n_groups: int = 5, *, ax: Axes | Non
     ValueError : no groups, or more than half of the rows
     TypeError : another kind of estimator
     """
-    groups = groups_of(estimator, n_groups)
-    x, y = np.array([[predicted, found.estimate] for predicted, found in groups]).T
-    half = np.array([found.high - found.estimate for _, found in groups])
-    ends = min(x.min(), (y - half).min()), max(x.max(), (y + half).max())
-    with style.drawing(ax) as ax:
-        ax.plot(ends, ends, ":", color=style.INK, lw=1, label="as predicted", zorder=0)
-        look: Any = {"color": style.PALETTE[0], "ecolor": style.INK, "elinewidth": 0.8}
-        ax.errorbar(x, y, half, fmt="o", capsize=2, label="group, 95% interval", **look)
-        ax.set(xlabel="mean predicted effect", ylabel="average effect")
-        ax.legend(**style.BESIDE)
-    return ax
-
-
-def groups_of(estimator: Any, n_groups: int) -> list[tuple[float, Bunch]]:
-    """Groups of the training rows of some weight, as of `effects.by_parts`."""
     need_effects(estimator)
     rows, (weights, groups) = estimator._known_rows(), estimator._weighed()
     counts = weights > 0
@@ -85,7 +73,17 @@ def groups_of(estimator: Any, n_groups: int) -> list[tuple[float, Bunch]]:
         raise ValueError(f"n_groups={n_groups!r}: pass a number from 1 to {most}")
     groups = None if groups is None else groups[counts]
     some = effects.EffectRows(rows.values[counts])
-    return [*effects.by_parts(some, n_groups, weights[counts], groups)]
+    parts = [*effects.by_parts(some, n_groups, weights[counts], groups)]
+    x, y = np.array([[predicted, found.estimate] for predicted, found in parts]).T
+    half = np.array([found.high - found.estimate for _, found in parts])
+    ends = min(x.min(), (y - half).min()), max(x.max(), (y + half).max())
+    with style.drawing(ax) as ax:
+        ax.plot(ends, ends, ":", color=style.INK, lw=1, label="as predicted", zorder=0)
+        look: Any = {"color": style.PALETTE[0], "ecolor": style.INK, "elinewidth": 0.8}
+        ax.errorbar(x, y, half, fmt="o", capsize=2, label="group, 95% interval", **look)
+        ax.set(xlabel="mean predicted effect", ylabel="average effect")
+        ax.legend(**style.BESIDE)
+    return ax
 
 
 def need_effects(estimator: Any) -> None:

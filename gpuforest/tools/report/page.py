@@ -19,6 +19,7 @@ from sklearn.base import is_classifier
 from gpuforest.common.text import shortened
 from gpuforest.explain.model_facts import score_name
 from gpuforest.export.container import replaced
+from gpuforest.tools.report.effects import NO_DOUBTS, effect_checks
 from gpuforest.tools.report.html import Html, h, interval, listed, name, scored, share
 from gpuforest.tools.report.results import Results, alone, unlike_training
 from gpuforest.tools.report.rows import row_hashes
@@ -55,14 +56,15 @@ def write_report(estimator: Any, X: Any, y: Any, path: str | os.PathLike[str] | 
         estimator = estimator.to_local()
     results = Results(estimator, X, y)
     findings = checks(results)
-    nothing = NOTHING if results.rows is not None else NOTHING_ALONE
+    nothing = NO_DOUBTS if results.task == "effects" else NOTHING if results.rows else NOTHING_ALONE
     first = h("ul", *findings, class_="checks") if findings else h("p", nothing)
     parts = [("checks", "Checks", [first])]
     for key, word, make, task in SECTIONS:
         if (task is None or results.single(task)) and (made := make(results)):
             parts.append((key, word, made))
-    target = getattr(estimator, "source_", {}).get("target")
-    predicts = [] if target is None else ["It predicts ", name(target), ". "]
+    target, arm = map(getattr(estimator, "source_", {}).get, ("target", "treatment"))
+    effect = [] if arm is None else ["the effect of ", name(arm), " on "]
+    predicts = [] if target is None else ["It predicts ", *effect, name(target), ". "]
     rows = "Of the model alone: no rows were given to test it with."
     if results.rows is not None:
         rows = f"With the results of {results.rows.n:,} rows that were given."
@@ -106,8 +108,8 @@ def _model_checks(results: Results) -> Findings:
     if importances is not None and len(names) > 1 and importances.max() > DOMINANT:
         f = int(importances.argmax())
         text = (
-            f" has {share(float(importances[f]))} of all impurity importance. Make sure that it is "
-            "known when predictions are made, and is not made from the target."
+            f" has {share(float(importances[f]))} of all importance. Make sure that it is known "
+            "when predictions are made, and is not made from the target."
         )
         yield "One feature does nearly all.", name(names[f], 40), text
     if hasattr(estimator, "oob_score_") and results.oob is None:
@@ -206,7 +208,7 @@ def _class_checks(results: Results) -> Findings:
 
 def checks(results: Results) -> list[Html]:
     """What was found, as lines of a list."""
-    kinds = (_model_checks, _row_checks, _gap, _drift_checks, _class_checks)
+    kinds = (_model_checks, effect_checks, _row_checks, _gap, _drift_checks, _class_checks)
     findings = chain.from_iterable(check(results) for check in kinds)
     return [h("li", h("b", title), " ", *text) for title, *text in findings]
 

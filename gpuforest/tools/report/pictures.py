@@ -38,6 +38,8 @@ DIAGONAL = UNIT, UNIT
 RULE = "#d5dbe1"
 # colours that the page's style sheet replaces, in dark mode too
 VARIABLES = {style.INK: "var(--ink)", style.FAINT: "var(--soft)", RULE: "var(--rule)"}
+VARIABLES[style.PALE_INK.lower()] = "color-mix(in srgb, var(--soft) 45%, var(--paper))"
+VARIABLES[style.PALETTE[5].lower()] = "var(--c1)"
 VARIABLES |= {colour.lower(): f"var(--c{i})" for i, colour in enumerate(style.PALETTE[:4])}
 DASHED: dict[str, Any] = {"color": style.FAINT, "lw": 1, "ls": (0, (2, 4)), "zorder": 0}
 PAGE_STYLE: Any = style.STYLE | {

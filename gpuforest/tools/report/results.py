@@ -22,7 +22,6 @@ from gpuforest.explain.model_facts import (
     is_survival,
     score_name,
 )
-from gpuforest.export.views import refuse_effects
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.edges import bin_matrix
 from gpuforest.tools.report import scores
@@ -54,7 +53,6 @@ class Results:
 
     def __init__(self, estimator: Any, X: Any = None, y: Any = None) -> None:
         self.model = model_of(estimator, LACKS)
-        refuse_effects(self.model.forest)
         if y is not None and X is None:
             raise ValueError("y without X: pass the rows that y belongs to, too")
         if y is not None and self.model.task not in SCORES:

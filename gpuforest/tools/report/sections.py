@@ -20,6 +20,7 @@ from gpuforest.tools.plot import style, survival
 from gpuforest.tools.plot.curves import error_name
 from gpuforest.tools.report import html, pictures
 from gpuforest.tools.report import results as computed
+from gpuforest.tools.report.effects import effect_parts
 from gpuforest.tools.report.html import Html, h, joined, listed, name, scored, share, table
 from gpuforest.tools.report.results import Results, unlike_training
 from gpuforest.tools.report.rows import MOST_ROWS
@@ -116,6 +117,9 @@ def importance_parts(results: Results) -> list[Html]:
     impurity, names, estimator = results.importances, results.names, results.estimator
     if impurity is None:
         return []
+    if results.task == "effects":
+        text = "How often trees split on each feature in their first levels, as a share of all."
+        return [h("p", text), _bars(names, results.ranked[:SHOWN_FEATURES], impurity, None)]
     spread = importances.importance_spread(estimator)
     order = results.ranked[:SHOWN_FEATURES]
     more = len(results.ranked) - len(order)
@@ -169,9 +173,9 @@ def tree_parts(results: Results) -> list[Html]:
     forest = results.estimator.forest_
     leaves = facts.tree_leaves(forest)
     least = int(leaves.argmin())
-    trees = [_tree_details(results.estimator, 0, "the first")]
-    if least:
-        trees.append(_tree_details(results.estimator, least, "that of fewest leaves"))
+    which = {least: "that of fewest leaves"} | {0: "the first"}
+    which = {} if results.task == "effects" else which  # their trees predict nothing alone
+    trees = [_tree_details(results.estimator, *tree) for tree in sorted(which.items())]
     if forest.n_trees == 1:
         text = f"One tree, {forest.depth:,} levels deep, with {leaves[0]:,} leaves."
         return [h("p", text), *trees]
@@ -426,6 +430,8 @@ def dependence_parts(results: Results) -> list[Html]:
     what: list[Any] = ["the mean prediction, in units of ", name(target)]
     if results.task == "survival":
         y, what = "mean risk", ["the mean risk, the sum of the cumulative hazard over event times,"]
+    if results.task == "effects":
+        y, what = "mean effect", ["the mean effect of the treatment"]
     if results.task == "classification":
         means, y = next(iter(dependences.values()))[1], "mean probability"
         most = np.argsort(-means.mean(axis=0), kind="stable")[: pictures.MOST_CURVES]
@@ -494,6 +500,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Results], list[Html]], str | None], ..
     ("residuals", "Residuals", residual_parts, "regression"),
     ("survival", "Survival", survival_parts, "survival"),
     ("outputs", "Outputs", output_parts, None),
+    ("effects", "Effects", effect_parts, None),
     ("anomalies", "Anomalies", anomaly_parts, None),
     ("importances", "Importances", importance_parts, None),
     ("dependence", "Partial dependence", dependence_parts, None),

@@ -68,7 +68,10 @@ def test_pictures_and_what_is_refused_of_a_model(rows, capsys):
     assert "mean predicted effect" in Path("c.svg").read_text()
     assert "no row shows the effect on it" in refused(capsys, "evaluate", "model", "rows.csv")
     assert "model has no classes" in refused(capsys, "predict", "model", "rows.csv", "--proba")
-    assert "use effect, plot_effects" in refused(capsys, "report", "model", "--out", "page.html")
+    assert main(["report", "model", "--data", "rows.csv", "--out", "page.html"]) == 0
+    assert "the effect of <bdi>drug</bdi> on <bdi>cost</bdi>" in Path("page.html").read_text(
+        "utf-8"
+    )
 
 
 @pytest.mark.parametrize(("options", "message"), [

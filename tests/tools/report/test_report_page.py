@@ -6,6 +6,7 @@ from datetime import date
 from warnings import catch_warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from hostile import SCRIPT, Page, hostile_report
 from sklearn import metrics
@@ -19,7 +20,7 @@ from gpuforest.tools.report.html import figure, interval, scored, share
 from gpuforest.tools.report.rows import Rows, aligned
 from gpuforest.tools.report.scores import LESS, Score, brier_scores, class_scores, number_scores
 
-# the first two refuse reports, and rankers are fitted to queries
+# causal forests take a treatment, the second refuses reports, and rankers are fitted to queries
 OTHERS = ("CausalForest", "HistGradientBoostingSurvival", "HistGradientBoostingRanker")
 ESTIMATORS = [n for n in gf.__all__ if hasattr(getattr(gf, n), "report") and n not in OTHERS]
 RNG = np.random.default_rng(0)
@@ -491,3 +492,49 @@ def test_several_causes_low_memory_and_nothing_but_censored_rows():
     rest = np.flatnonzero(~Y["event"])[:30]
     page = Page(forest("RandomSurvivalForest").fit(X, Y).report(X[rest], Y[rest]))
     assert page.after("events").startswith(f"{Y['event'].sum()} of 300\n0 of 30")
+
+
+ARM = RNG.integers(0, 2, N) * 1.0
+DOSE, SHARES = X[:, 1] + RNG.normal(size=N), np.where(np.arange(N) < 7, 0.001, 0.5)
+ROWS = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "town": np.where(X[:, 2] > 0, "east", "west")})
+ROWS["town"] = ROWS["town"].astype("category")
+OF_ROWS = ["Effects out of bag", "Calibration of effects"]
+
+
+@pytest.mark.filterwarnings("ignore:.*probability of treatment")
+@pytest.mark.parametrize(("treatment", "more", "targets", "said", "titles"), [
+    (ARM, {"model_t": SHARES}, ["all", "overlap", "treated", "control"],
+     ["hardly varies\n4", "is below 0.01\n4", "is above 0.99\n0", "% of the rows have 1"],
+     ["Effects out of bag", "Probability of treatment", "Calibration of effects"]),
+    (DOSE, {"model_t": 0.0, "honest": False}, ["all", "overlap"],
+     [f"from {figure(DOSE.min())} to", "honest trees\nno"], OF_ROWS),
+    (np.where(SHARES < 0.4, ARM, ARM * (X[:, 2] > 0)), {"model_t": 0.2, "model_z": 0.5},
+     ["all", "overlap"], ["a unit moves the treatment by 0."], OF_ROWS),
+])  # fmt: skip
+def test_effects(tmp_path, treatment, more, targets, said, titles):
+    model = gf.CausalForest(24, random_state=0, backend="numpy", model_y=0.0, **more)
+    y, weight = NUMBERS + treatment * X[:, 0], np.where(np.arange(N) < 3, 0.0, 1.0)
+    instrument = ARM if "model_z" in more else None
+    model.fit(ROWS, y, treatment, instrument=instrument, sample_weight=weight)
+    html, tested = model.report(), model.calibration_test()
+    page = Page(html)
+    keys = ["checks", "model", "effects", "importances", "trees"]
+    assert [own["id"] for own in page.all("section")] == keys
+    with catch_warnings(action="ignore"):  # rows whose treatment hardly varies
+        lines = [[target, *map(figure, model.ate(target).values())] for target in targets]
+    for key, *of in zip(tested.names, tested.coef, tested.std_error, tested.p_value, strict=True):
+        lines.append([key.replace("_", " "), *map(figure, of)])
+    section = page.text.split("Average effects")[1]
+    assert all("\n".join(line) in section for line in lines)
+    assert ("control" in section) == ("Probability of treatment" in titles) == (len(targets) == 4)
+    assert ("a unit moves" in page.text) == (instrument is not None)
+    assert all(text in page.text for text in said)
+    assert ("Little overlap." in page.text) == ("model_z" not in more and len(targets) == 4)
+    pictures = html.split('id="effects"')[1].split("</section>")[0].split("<figure>")
+    assert [re.match("<h3>(.*?)</h3>", part)[1] for part in pictures[1:]] == titles
+    model.save(tmp_path / "model")
+    other = gf.load(tmp_path / "model").report(ROWS[:50])
+    assert pictures[:-1] == other.split('id="effects"')[1].split("<figure>")[: len(titles)]
+    assert ">west</text>" in other.split("By <bdi>town</bdi>")[1].split("</figure>")[0]
+    with pytest.raises(ValueError, match=r"this CausalForest has no target .*: leave out y"):
+        model.report(ROWS, y)
