@@ -131,6 +131,8 @@ def test_priors_multiply_the_means_of_the_trees(backend, tmp_path, more):
         for one, other in zip(loaded.estimators_samples_, model.estimators_samples_, strict=True):
             assert np.array_equal(one, other)
     assert forest_digest(plain.forest_) != forest_digest(model.forest_)
+    both = (gf.oob_permutation_importance(m, X, y).importances for m in (plain, model))
+    assert np.array_equal(*both)
 
 
 def test_priors_bring_probabilities_of_a_rare_class_near_its_frequency():
