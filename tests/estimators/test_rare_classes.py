@@ -113,16 +113,15 @@ def test_priors_multiply_the_means_of_the_trees(backend, tmp_path, more):
     for priors in ({"few": 0.2, "many": 0.7, "some": 0.1}, "training"):
         model = grown(backend, priors=priors, **asked).fit(X, y)
         assert same_forest(plain.forest_, model.forest_)
-        asked_for = COUNTS if priors == "training" else priors
-        factors = np.array([asked_for[c] for c in COUNTS]) * 3 / sum(asked_for.values())
+        counts = np.array([*(COUNTS if priors == "training" else priors).values()])
         for name in ("predict_proba", "oob_decision_function_"):
             before, after = (getattr(m, name) for m in (plain, model))
             before, after = (before(X), after(X)) if callable(before) else (before, after)
-            want = before * factors / (before * factors).sum(axis=1, keepdims=True)
+            want = before * counts / (before * counts).sum(axis=1, keepdims=True)
             np.testing.assert_allclose(after, want, rtol=1e-12)
         assert model.oob_score_ == (model.classes_[after.argmax(axis=1)] == y).mean()
-        labels = model.classes_[model.predict_proba(X).argmax(axis=1)]
-        assert np.array_equal(model.predict(X), labels)
+        best = model.predict_proba(X).argmax(axis=1)
+        assert np.array_equal(model.predict(X), model.classes_[best])
         assert np.array_equal(model.estimators_[0].predict_proba(X), plain[0].predict_proba(X))
         assert np.array_equal(plain.feature_importances_, model.feature_importances_)
         model.save(tmp_path / "model.gf")
@@ -131,16 +130,15 @@ def test_priors_multiply_the_means_of_the_trees(backend, tmp_path, more):
         for one, other in zip(loaded.estimators_samples_, model.estimators_samples_, strict=True):
             assert np.array_equal(one, other)
     assert forest_digest(plain.forest_) != forest_digest(model.forest_)
-    both = (gf.oob_permutation_importance(m, X, y).importances for m in (plain, model))
-    assert np.array_equal(*both)
+    falls = [gf.oob_permutation_importance(m, X, y).importances for m in (plain, model)]
+    assert np.array_equal(*falls)
 
 
 def test_priors_bring_probabilities_of_a_rare_class_near_its_frequency():
     rows = np.random.default_rng(1).normal(size=(24_000, 7))
     rare = rows[:, 0] + rows[:, 1] + 2 * rows[:, 6] > 4  # 5 % are
-    ways = {"class_weight": "balanced_bootstrap"}, {"priors": "training"}
-    means, losses = [], []
-    for way in (ways[0], ways[0] | ways[1], {}):
+    means, losses, balanced = [], [], {"class_weight": "balanced_bootstrap"}
+    for way in (balanced, balanced | {"priors": "training"}, {}):
         model = grown(n_estimators=100, **way).fit(rows[:4000, :6], rare[:4000])
         found = model.predict_proba(rows[4000:, :6])
         means.append(found[:, 1].mean() / rare[4000:].mean())
