@@ -217,7 +217,7 @@ class Forest:
             return sums
         if self.tree_weights is not None:
             return sums / math.fsum(self.tree_weights[:n_trees])
-        return sums / (self.n_trees if n_trees is None else n_trees)
+        return self.coding.at_priors(sums / (self.n_trees if n_trees is None else n_trees))
 
     @property
     def whole_weights(self) -> np.ndarray:
@@ -229,7 +229,10 @@ class Forest:
 
     @property
     def unweighted(self) -> Forest:
-        """The same trees as they grew: none counts more than another, and none votes."""
+        """The same trees as they grew, before priors: none counts more than another, and none
+        votes."""
+        if self.coding.priors is not None:
+            return replace(self, coding=replace(self.coding, priors=None))
         if self.tree_weights is None:
             return self
         return replace(self, combine="mean", tree_weights=None)

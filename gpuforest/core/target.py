@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from gpuforest.common.dtypes import Array
 from gpuforest.core.criteria import Criterion
@@ -33,7 +34,7 @@ class TargetCoding:
     scale: float
     # of several class outputs the labels of each; every class is a moment, 1 where a row has it
     several: tuple[np.ndarray, ...] = ()
-    # f64[C], the factors of the classes' shares in leaves that bring predictions to other priors
+    # f64[C], the factors of the classes' mean shares that bring predictions to other priors
     priors: np.ndarray | None = None
 
     @property
@@ -67,7 +68,7 @@ class TargetCoding:
     def values(self, sums: np.ndarray) -> np.ndarray:
         """Class proportions or means f64[V, n_values] from channel sums i64[V, C]."""
         if self.classes is not None:
-            return self.at_priors(self.shares(sums))
+            return self.shares(sums)
         means = sums[:, 1:] / np.maximum(sums[:, :1], 1)
         return np.asarray(means / self.scale + self.centre)
 
@@ -75,20 +76,30 @@ class TargetCoding:
         """The classes' shares f64[V, C] of channel sums i64[V, C]."""
         return np.asarray(sums / np.maximum(sums.sum(axis=1, keepdims=True), 1))
 
-    def at_priors(self, shares: np.ndarray) -> np.ndarray:
-        """Shares of classes f64[V, C] as they are where the classes are as frequent as wanted:
-        Bayes' rule (Saerens, Latinne and Decaestecker 2002; Elkan 2001)."""
+    def at_priors(self, means: Array) -> Array:
+        """Predictions f64[N, n_values], of classes where these are as frequent as wanted, from
+        means over the trees: Bayes' rule (Saerens, Latinne and Decaestecker 2002; Elkan 2001)."""
         if self.priors is None:
-            return shares
-        weighed = shares * self.priors
-        return np.asarray(weighed / weighed.sum(axis=1, keepdims=True))
+            return means
+        weighed = means * array_namespace(means).asarray(self.priors)
+        total = sum(weighed[:, c] for c in range(self.n_values))  # in one order on all devices
+        return weighed / total[:, None]
+
+    def refuse_priors(self, what: str) -> None:
+        """Raise ValueError if there are priors: `what` is made of means over the trees."""
+        if self.classes is not None and self.priors is not None:
+            factors = dict(zip(self.classes.tolist(), self.priors.tolist(), strict=True))
+            raise ValueError(
+                f"{what} end with the mean over the trees, before priors: fit with priors=None; "
+                f"probabilities at priors are those times {factors}, divided by the sum of a row"
+            )
 
     def of_means(self, means: np.ndarray) -> np.ndarray:
         """Values f64[V, n_values] of two classes or one output from second channels' means
         f64[V]."""
         if not self.is_classes:
             return np.asarray(means[:, None] / self.scale + self.centre)
-        return self.at_priors(np.stack([1.0 - means, means], axis=1))
+        return np.stack([1.0 - means, means], axis=1)
 
     def with_means(self, sums: np.ndarray, means: np.ndarray) -> np.ndarray:
         """`values` of channel sums, but `of_means` where the second channel's mean is another."""

@@ -185,7 +185,8 @@ TABLE: Table = {
     "priors": (None, [StrOptions({"training"}), dict, None],
         "How frequent the classes are where the forest predicts: {label: share}, or "
         '"training", as in the training rows. None: as frequent as in the bags, which class_weight '
-        "and max_samples change. It needs leaves of several rows, see docs/rare_classes.md."),
+        "and max_samples change. The factors act on the mean over the trees, see "
+        "docs/rare_classes.md."),
     "voting": ("soft", [StrOptions({"soft", "hard"})],
         '"soft": the mean of the trees\' class proportions; "hard": the share of their votes.'),
     "random_state": (None, [Interval(Integral, 0, 2**64 - 1, closed="both"), RandomState, None],

@@ -167,7 +167,7 @@ def _with_bags(
         task, for_task = forest._task, On(criteria.CRITERIA[forest.criterion], backend)
         checked = task.check(FitInput.of(X, y).y, sampling.n_rows, for_task)
         encoded = task.encode_target(checked, sampling, for_task)
-        if not fit_scope.same_coding(encoded.coding, forest.forest_.coding):
+        if not fit_scope.same_coding(encoded.coding, forest.forest_.unweighted.coding):
             what = "values" if checked.classes is None else "classes"
             raise ValueError(
                 f"y has other {what} than in training: pass what the forest was fitted to"

@@ -339,7 +339,7 @@ def of_classes(name: str, given: Mapping[Any, Any], classes: np.ndarray) -> list
 def prior_factors(
     settings: Settings, labels: CheckedTarget, sampling: rules.Sampling, user: Weights
 ) -> np.ndarray | None:
-    """What the shares of classes in leaves are multiplied by, f64[C], for the parameter `priors`:
+    """What the mean shares of classes are multiplied by, f64[C], for the parameter `priors`:
     a class's prior over its share of the bags. None: nothing."""
     if settings.priors is None:
         return None

@@ -195,12 +195,12 @@ class Task:
         """The mean loss of the rows `plan.sample()`: by the criterion, or the log loss."""
         checked, rows = plan.checked, plan.sample()
         y, weights = host_target(checked), np.ones(plan.training.sampling.n_rows)
-        settings, priors = plan.settings, plan.training.target.coding.priors
-        if settings.by_class or priors is not None:  # trees predict classes of other shares
+        settings = plan.settings
+        if settings.by_class:  # trees predict classes of other shares
             codes, labels = known_classes(checked)
             held = bag_shares(plan.drawn, codes, len(labels))
             rows_of = np.maximum(np.bincount(codes, minlength=len(labels)), 1)
-            weights = ((held if priors is None else held * priors) / rows_of)[codes]
+            weights = (held / rows_of)[codes]
         elif settings.class_weight is not None:  # trees predict shares of weighted rows
             weights = row_weights_of(settings.class_weight, checked)
         if rows is not None:

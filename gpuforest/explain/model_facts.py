@@ -121,7 +121,7 @@ def forest_digest(forest: Forest) -> str:
     edges, coding = forest.edges, forest.coding
     arrays = {name: getattr(forest, name) for name in DIGESTED}
     arrays |= {"edge_values": edges.values, "edge_offsets": edges.offsets}
-    arrays |= {"centre": coding.centre, "baseline": forest.baseline}
+    arrays |= {"centre": coding.centre, "baseline": forest.baseline, "priors": coding.priors}
     for name, array in arrays.items():
         if array is not None:
             kind = "<f8" if array.dtype.kind == "f" else "<i8" if array.dtype.kind == "i" else "<u8"

@@ -40,6 +40,7 @@ class OutOfBag:
         n_values = training.target.coding.n_values if n_values is None else n_values
         xp, self.n_trees = backend.xp, 0  # the trees that were added
         self._sampling, self._backend = training.sampling, backend
+        self._coding = training.target.coding
         self._rows = None if rows is None else backend.asarray(rows)
         self._matrix = matrix = training.matrix
         if self._rows is not None:
@@ -90,7 +91,8 @@ class OutOfBag:
     def means(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Predictions f64[n, n_values] on the host; NaN for rows that every tree drew."""
         sums, counts = self.on_host(rows)
-        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+        return np.asarray(self._coding.at_priors(means))
 
 
 def judged_blocks(matrix: BinnedMatrix, backend: Backend) -> Iterator[tuple[slice, Array]]:

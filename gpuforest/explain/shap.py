@@ -145,6 +145,7 @@ def refuse(forest: Forest) -> None:
             "effects are ratios of means over all trees, to which no SHAP values of trees add up: "
             "use permutation importances of effect, or feature_importances_"
         )
+    forest.coding.refuse_priors("SHAP values")
     if forest.combine == "median":
         raise ValueError(
             "the prediction is a median of trees, to which no SHAP values of trees add up: explain "

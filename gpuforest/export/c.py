@@ -123,6 +123,14 @@ VOTES = """\
     for (int k = 0; k < {K}; k++)
         sum[k] = ({K}.0 * sum[k] - 1.0) / {scale!r};
 """
+PRIORS = """\
+    static const double priors[{K}] = {{{priors}}};
+    double of_all = 0.0;
+    for (int k = 0; k < {K}; k++)
+        of_all += sum[k] *= priors[k];
+    for (int k = 0; k < {K}; k++)
+        sum[k] /= of_all;
+"""
 # what `out` is by the sums, for each link of the tables
 LINKS = {
     "identity": "    for (int k = 0; k < {K}; k++)\n        out[k] = sum[k];\n",
@@ -386,6 +394,8 @@ def _function(tables: Tables, number: str, name: str, n_places: int) -> Iterator
         yield f"        for (int k = 0; k < {K}; k++)\n            sum[k] += added[k];\n    }}\n"
     if tables.divisor is not None:
         yield f"    for (int k = 0; k < {K}; k++)\n        sum[k] /= {tables.divisor!r};\n"
+    if tables.priors is not None:
+        yield PRIORS.format(K=K, priors=", ".join(map(repr, tables.priors.tolist())))
     yield from _decisions(tables)
     closing = VOTES_OF_TWO + SOFTMAX if link == "votes" and K == 2 else LINKS[link]
     yield closing.format(K=K, length=tables.length, scale=float(max(K - 1, 1) ** 2)) + "}\n"

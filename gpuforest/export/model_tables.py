@@ -40,6 +40,7 @@ class Tables(Splits):
     values : f64[V, W], distinct rows
     baseline : f64[K] or None, what the sums begin with
     divisor : float or None, what they are divided by
+    priors : f64[K] or None, the factors of these means, which are then divided by their sum
     link : "identity", "logistic", "softmax", "exp", "votes" of AdaBoost, or "isolation": minus two
         to the power of minus sum / `length`, the mean length of a path
     classes : the labels of each output; (): it predicts numbers
@@ -84,7 +85,7 @@ class Tables(Splits):
             self.length = float(paths.average_path_length(forest.node_sums(0, 1)[0, 0]))
         if not self.length:  # trees of one row: no path is longer than others
             self.values, self.length = np.ones_like(self.values), 1.0
-        self.classes = forest.coding.labels
+        self.classes, self.priors = forest.coding.labels, forest.coding.priors
         self.link = _link(model)
         self.divisor = None if forest.combine == "sum" else float(forest.n_trees)
         if forest.tree_weights is not None:

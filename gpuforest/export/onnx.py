@@ -306,7 +306,14 @@ def _sums(graph: Graph, tables: Tables, index: str) -> str:
         total = graph.node("Squeeze", total, graph.constant(np.array([1])))
     if tables.divisor is None:
         return total
-    return graph.node("Div", total, graph.constant(tables.divisor))
+    means = graph.node("Div", total, graph.constant(tables.divisor))
+    if tables.priors is None:
+        return means
+    weighed = graph.node("Mul", means, graph.constant(tables.priors))
+    total, *others = graph.split(weighed, [1] * tables.n_sums)
+    for part in others:  # as `TargetCoding.at_priors` adds
+        total = graph.node("Add", total, part)
+    return graph.node("Div", weighed, total)
 
 
 def _linked(graph: Graph, tables: Tables, sums: str) -> str:

@@ -95,6 +95,7 @@ def to_sklearn(estimator: Any) -> Any:
     if name not in HOMES:
         raise TypeError(f"a {name} {NOT_CONVERTED}")
     _refuse_unlike(forest)
+    forest.coding.refuse_priors("scikit-learn's forests")
     converted = with_known(getattr(import_module(HOMES[name]), name), model.parameters)
     criterion = CRITERIA[CRITERIA[facts["criterion_"]].sklearn or facts["criterion_"]]
     found = {p: facts[f"{p}_"] for p in ("ccp_alpha", *BY_ERROR) if f"{p}_" in facts}

@@ -31,6 +31,7 @@ def to_treelite(estimator: Any) -> Any:
             "to_treelite needs the package treelite: pip install 'gpuforest[treelite]'"
         ) from error
     tables = Tables(estimator, "a treelite model")
+    tables.forest.coding.refuse_priors("treelite's forests")
     if tables.link == "votes":
         raise ValueError(
             "the trees of AdaBoost do not count alike, and treelite's do: use to_onnx, or a forest"

@@ -1,13 +1,17 @@
 """Bags with a number of rows of each class, and predictions at other priors of the classes."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from engine import same_forest
 from scipy.stats import chisquare
+from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier as SklearnTree
 
 import gpuforest as gf
 from gpuforest.estimators import task
+from gpuforest.explain.model_facts import forest_digest
 from gpuforest.export import model_file
 
 rng = np.random.default_rng(0)
@@ -102,29 +106,55 @@ def test_rows_of_a_class_are_drawn_by_their_weights(weighed):
         assert chisquare(found, expected / expected.sum() * found.sum()).pvalue > 1e-3
 
 
-def test_priors_multiply_the_shares_of_leaves(backend, tmp_path):
-    plain = grown(backend, class_weight="balanced_bootstrap", max_depth=3).fit(X, y)
-    wanted = {"few": 0.2, "many": 0.7, "some": 0.1}
-    for priors in (wanted, "training"):
-        model = grown(backend, class_weight="balanced_bootstrap", max_depth=3, priors=priors)
-        model.fit(X, y)
-        p = np.array([*wanted.values()]) if priors is wanted else [COUNTS[c] / 600 for c in COUNTS]
-        of_trees = np.stack([tree.predict_proba(X) for tree in plain.estimators_])
-        of_trees = of_trees * p / (of_trees * p).sum(axis=2, keepdims=True)
-        np.testing.assert_allclose(model.predict_proba(X), of_trees.mean(axis=0), rtol=1e-12)
-        assert np.array_equal(plain.forest_.nodes, model.forest_.nodes)
-        assert np.array_equal(plain.forest_.leaf_sums, model.forest_.leaf_sums)
+@pytest.mark.parametrize("more", [{}, {"voting": "hard"}, {"shrinkage": "oob"}])
+def test_priors_multiply_the_means_of_the_trees(backend, tmp_path, more):
+    asked = {"class_weight": "balanced_bootstrap", "oob_score": True, "n_estimators": 20, **more}
+    plain = grown(backend, **asked).fit(X, y)
+    for priors in ({"few": 0.2, "many": 0.7, "some": 0.1}, "training"):
+        model = grown(backend, priors=priors, **asked).fit(X, y)
+        assert same_forest(plain.forest_, model.forest_)
+        counts = np.array([*(COUNTS if priors == "training" else priors).values()])
+        for name in ("predict_proba", "oob_decision_function_"):
+            before, after = (getattr(m, name) for m in (plain, model))
+            before, after = (before(X), after(X)) if callable(before) else (before, after)
+            want = before * counts / (before * counts).sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(after, want, rtol=1e-12)
+        assert model.oob_score_ == (model.classes_[after.argmax(axis=1)] == y).mean()
+        best = model.predict_proba(X).argmax(axis=1)
+        assert np.array_equal(model.predict(X), model.classes_[best])
+        assert np.array_equal(model.estimators_[0].predict_proba(X), plain[0].predict_proba(X))
         assert np.array_equal(plain.feature_importances_, model.feature_importances_)
         model.save(tmp_path / "model.gf")
         loaded = gf.load(tmp_path / "model.gf")
         assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
         for one, other in zip(loaded.estimators_samples_, model.estimators_samples_, strict=True):
             assert np.array_equal(one, other)
-        converted, X32 = model.to_sklearn(), X.astype(np.float32)
-        assert converted.set_params(n_estimators=1).fit(X, y).class_weight == "balanced_subsample"
-        np.testing.assert_allclose(
-            model.to_sklearn().predict_proba(X32), model.predict_proba(X32), rtol=1e-12
-        )
+    assert forest_digest(plain.forest_) != forest_digest(model.forest_)
+    falls = [gf.oob_permutation_importance(m, X, y).importances for m in (plain, model)]
+    assert np.array_equal(*falls)
+
+
+def test_priors_bring_probabilities_of_a_rare_class_near_its_frequency():
+    rows = np.random.default_rng(1).normal(size=(24_000, 7))
+    rare = rows[:, 0] + rows[:, 1] + 2 * rows[:, 6] > 4  # 5 % are
+    means, losses, balanced = [], [], {"class_weight": "balanced_bootstrap"}
+    for way in (balanced, balanced | {"priors": "training"}, {}):
+        model = grown(n_estimators=100, **way).fit(rows[:4000, :6], rare[:4000])
+        found = model.predict_proba(rows[4000:, :6])
+        means.append(found[:, 1].mean() / rare[4000:].mean())
+        losses.append(log_loss(rare[4000:], found))
+    assert means[0] > 4
+    assert 0.55 < means[1] < 1.2  # means of trees lie towards the middle, so it is below 1
+    assert losses[1] < min(losses[0], losses[2])
+
+
+def test_what_ends_before_priors_is_refused():
+    model = grown(class_weight="balanced_bootstrap", priors="training").fit(X, y)
+    calls = [model.to_sklearn, lambda: model.shap_values(X), lambda: model.expected_value(X)]
+    for call in (*calls, *[model.to_treelite] * bool(find_spec("treelite"))):
+        with pytest.raises(ValueError, match=r"before priors: fit with priors=None.*'few': 0\.\d"):
+            call()
+    assert not hasattr(model, "expected_value_")
 
 
 def test_priors_undo_class_weights():
@@ -146,7 +176,7 @@ def test_losses_out_of_bag_weigh_rows_as_the_trees_predict(monkeypatch):
         grown(min_samples_leaf="oob", **asked).fit(X, y)
     totals = [[w[y == c].sum() / w.sum() for c in COUNTS] for w in given]
     n = np.array(NAMED_ROWS)
-    want = [[1 / 3] * 3, n / n.sum(), [COUNTS[c] / 600 for c in COUNTS]]
+    want = [[1 / 3] * 3, n / n.sum(), n / n.sum()]
     np.testing.assert_allclose(totals, want)
 
 

@@ -27,6 +27,8 @@ SHORT = {"max_iter": 9}
 KINDS = {  # a class, its parameters, rows and targets
     "strings": (gf.RandomForestClassifier, {"n_estimators": 12, "max_depth": 4}, X, LABELS),
     "votes": (gf.RandomForestClassifier, {"n_estimators": 9, "voting": "hard"}, X, CODES - 1),
+    "priors": (gf.RandomForestClassifier,
+               {"n_estimators": 9, "priors": {0: 0.1, 1: 0.7, 2: 0.2}}, X, CODES),
     "truths": (gf.ExtraTreesClassifier, {"n_estimators": 12, "max_depth": 3}, X, CODES > 0),
     "tree": (gf.DecisionTreeClassifier, {"max_depth": 3}, X, CODES * 2.0),
     "root": (gf.RandomForestClassifier, {"n_estimators": 3}, X, np.zeros(150)),
@@ -68,7 +70,7 @@ SUMS = {  # which C alone has
 # equal but for the rounding of exponentials: in C, and where another library has them
 IN_C = ("adaboost", "adaboost of two", "isolation", "isolation of one")
 BY_EXPONENTIALS = (*IN_C, "boosted classes", "boosted together", "boosted two", "boosted gamma")
-NOT_TREELITE = IN_C
+NOT_TREELITE = (*IN_C, "priors")
 
 
 @cache
