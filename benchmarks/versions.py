@@ -1,4 +1,4 @@
-"""Has a change cost time? Fits of this checkout and of another one, in turns.
+"""Has a change cost time? Fits of this checkout and of another one, in turns; and predictions.
 
     git worktree add ../before HEAD~1
     python -m benchmarks.versions ../before
@@ -49,6 +49,10 @@ def works() -> dict[str, Callable[[], Any]]:
         forest = g.RandomForestRegressor
         return classes(X[:n], numbers[:n], forest, max_features=9, n_estimators=4, **more)
 
+    def one_row(n_trees: int) -> Callable[[], Any]:
+        whole = g.RandomForestRegressor(n_trees, **FOREST).fit(X[:20_000], numbers[:20_000])
+        return lambda: [whole.predict(X[i : i + 1]) for i in range(200)]
+
     boost = {"max_iter": 30, "early_stopping": False}
     boosting, extra = g.HistGradientBoostingClassifier, g.ExtraTreesClassifier
     return {
@@ -58,6 +62,13 @@ def works() -> dict[str, Callable[[], Any]]:
         "depth 8": classes(X, y, max_depth=8),
         "150 rows, 200 trees": classes(X[:150, :4], y[:150], n_estimators=200),
         "regression": regression(30_000),
+        "regression, leaves of 5": regression(30_000, min_samples_leaf=5),
+        "regression, leaves of 5, no bootstrap": regression(
+            30_000, min_samples_leaf=5, bootstrap=False
+        ),
+        "regression, a quarter of 60,000 rows": regression(
+            60_000, min_samples_leaf=5, max_samples=0.25
+        ),
         "extra trees": classes(X, y, extra),
         "extra trees, categories": classes(mixed, of_mixed, extra, **sets),
         "categories": classes(mixed, of_mixed, **sets),
@@ -70,6 +81,8 @@ def works() -> dict[str, Callable[[], Any]]:
         "absolute error": regression(4_000, criterion="absolute_error"),
         "boosting": lambda: boosting(**FOREST, **boost).fit(X, y),
         "boosting, categories": lambda: boosting(**FOREST, **boost, **sets).fit(mixed, of_mixed),
+        "200 times one row of 100 trees": one_row(100),
+        "200 times one row of 1,000 trees": one_row(1000),
     }
 
 

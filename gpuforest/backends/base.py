@@ -16,7 +16,7 @@ from gpuforest.backends.booster import Booster, Boosting
 from gpuforest.backends.rows import column_edges, on_host, rows_below
 from gpuforest.backends.slots import distinct_rows, pairs, true_positions
 from gpuforest.common.dtypes import Array as Array
-from gpuforest.common.hashing import hash_at, permute, positions_of
+from gpuforest.common.hashing import hash_at, permute
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
@@ -146,15 +146,8 @@ class RowSampling:
     def once(self, backend: Backend, keys: Array, count: int, n: int) -> Array:
         """The `count` of n items that keys u64[T] draw without replacement, bool[T, n]: random
         orders begin with them."""
-        xp = backend.xp
-        if backend.on_host and count <= n // 2:  # fewer hashes
-            drawn = np.zeros((len(keys), n), bool)
-            first = np.arange(count, dtype=np.uint64)[None]
-            at = positions_of(np, keys[:, None], first, n).astype(np.int64)
-            np.put_along_axis(drawn, at, True, axis=1)
-            return drawn
-        items = xp.arange(n, dtype=xp.uint64)
-        return permute(xp, keys[:, None], items[None, :], n) < count
+        items = backend.xp.arange(n, dtype=backend.xp.uint64)
+        return permute(backend.xp, keys[:, None], items[None, :], n) < count
 
     def in_part(
         self, backend: Backend, keys: Array, numbers: Array, bags: Array, part: tuple[int, int]

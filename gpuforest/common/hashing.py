@@ -15,7 +15,6 @@ same formulas.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 Array = Any
@@ -62,22 +61,23 @@ def permute(xp: Any, keys: Array, positions: Array, n: int) -> Array:
     low ones, eight times), walked along its cycle until it lands below n; docs/design.md says how
     uniform the orders are."""
 
-    def step(x: Array, add: Array, multiply: Array, mask: int, shift: int) -> Array:
-        x = ((x + add) * multiply) & mask
-        return x ^ (x >> shift)
+    bits = (n - 1).bit_length()
+    if bits == 0:
+        return (positions + keys) & 0
+    mask, shift, rounds = 2**bits - 1, (bits + 1) // 2, _rounds(keys)
 
-    return _along_cycles(xp, step, positions, keys, _rounds(keys), n)
+    def walk(x: Array, rounds: list[Any]) -> Array:
+        for add, multiply in rounds:
+            x = ((x + add) * multiply) & mask
+            x = x ^ (x >> shift)
+        return x
 
-
-def positions_of(xp: Any, keys: Array, elements: Array, n: int) -> Array:
-    """Positions of elements in the random orders of range(n): the inverse of `permute`. Each step
-    is undone; folding is its own inverse, because it folds at least half of the bits."""
-
-    def step(x: Array, add: Array, divide: Array, mask: int, shift: int) -> Array:
-        return ((x ^ (x >> shift)) * divide - add) & mask
-
-    rounds = [(add, _inverse(multiply)) for add, multiply in reversed(_rounds(keys))]
-    return _along_cycles(xp, step, elements, keys, rounds, n)
+    x = walk(positions, rounds)
+    while bool(xp.any(outside := x >= n)):
+        row = xp.nonzero(outside)[0]
+        of_rows = [tuple(xp.take(part[:, 0], row, axis=0) for part in pair) for pair in rounds]
+        x[outside] = walk(x[outside], of_rows)
+    return x
 
 
 def _rounds(keys: Array) -> list[tuple[Array, Array]]:
@@ -85,31 +85,3 @@ def _rounds(keys: Array) -> list[tuple[Array, Array]]:
     hashes = [hash_at(keys, PERMUTATION + r) for r in range(HASHES)]
     pairs = [pair for h in hashes for pair in ((h, h >> 32), (h >> 16, h >> 48))]
     return [(add & 0xFFFFFFFF, multiply | 1) for add, multiply in pairs]
-
-
-def _along_cycles(
-    xp: Any, step: Callable[..., Array], x: Array, keys: Array, rounds: list[Any], n: int
-) -> Array:
-    """Apply `step` by all rounds to x u64[S, P], and again where the results are not below n."""
-    bits = (n - 1).bit_length()
-    if bits == 0:
-        return (x + keys) & 0
-    mask, shift = 2**bits - 1, (bits + 1) // 2
-    for add, factor in rounds:
-        x = step(x, add, factor, mask, shift)
-    while bool(xp.any(outside := x >= n)):
-        again, row = x[outside], xp.nonzero(outside)[0]
-        for add, factor in rounds:
-            of_row = (xp.take(part[:, 0], row, axis=0) for part in (add, factor))
-            again = step(again, *of_row, mask, shift)
-        x[outside] = again
-    return x
-
-
-def _inverse(odd: Array) -> Array:
-    """Inverses of odd numbers modulo 2**64. Each of Newton's steps doubles the number of right
-    bits, which is three at first."""
-    inverse = odd
-    for _ in range(5):
-        inverse = inverse * (2 - odd * inverse)
-    return inverse

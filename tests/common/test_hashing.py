@@ -2,13 +2,12 @@
 
 import array_api_compat.numpy as xp
 import numpy as np
-import pytest
 from chances import keys64, splitmix
 from hypothesis import given
 from hypothesis import strategies as st
 from in_numba import kernel
 
-from gpuforest.common.hashing import hash_at, permute, positions_of, tree_keys
+from gpuforest.common.hashing import hash_at, permute, tree_keys
 from gpuforest.kernels.shared.numba import domain, order_of
 from gpuforest.kernels.shared.numba import hash_at as compiled_hash_at
 from gpuforest.kernels.shared.numba import permute as compiled_permute
@@ -101,10 +100,3 @@ def test_permutation_is_a_bijection():
         out = np.zeros(drawn.shape, np.uint64)
         permutations(keys, n, out)
         assert np.array_equal(out, drawn)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 16, 17, 1000])
-def test_positions_are_the_inverse_of_orders(n):
-    keys = keys_of(20)
-    expected = np.broadcast_to(np.arange(n, dtype=np.uint64), (20, n))
-    assert np.array_equal(positions_of(xp, keys[:, None], orders(keys, n), n), expected)
