@@ -39,6 +39,7 @@ _homes = {
         "export.text": "export_rules export_text",
         "export.walker": "tree_nodes",
         "loading": "from_sklearn load",
+        "proof": "data_digest prove verify",
     }.items()
     for name in names.split()
 }

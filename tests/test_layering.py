@@ -16,8 +16,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # from the ground up: a folder imports what is below it, and its own modules
 LAYERS = [
     "common", "impurity", "compiler", "core", "kernels", "backends", "splits", "growing", "data",
-    "explain", "export", "tools.plot", "tools.report", "estimators", "loading", "tools.dask",
-    "tools.cli",
+    "explain", "export", "tools.plot", "tools.report", "estimators", "loading", "proof",
+    "tools.dask", "tools.cli",
 ]  # fmt: skip
 # what users import lies above all; `engine` and `boosting` are names in old pickles
 PUBLIC = {"", "__init__", "cli", "dask", "plot", "engine", "boosting", "tools"}

@@ -150,6 +150,14 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 self._pool = plan.pool
 
     @property
+    def digest_(self) -> str:
+        """SHA-256 of the forest, the same for equal forests on every backend and machine: of its
+        nodes, sums, bins, classes and all else that its predictions are computed from. What
+        quantile, survival and causal forests keep of training rows is no part of it."""
+        check_is_fitted(self, "forest_")
+        return model_facts.forest_digest(self.forest_)
+
+    @property
     def is_categorical_(self) -> np.ndarray | None:
         """Which features are categorical, bool of shape (n_features,); None if no feature is
         categorical."""

@@ -24,6 +24,7 @@ DIGESTED = (  # arrays of a forest
     *("nodes", "tree_offsets", "leaf_sums", "leaf_impurity", "leaf_values"),
     *("node_values", "node_errors", "sets", "tree_weights"),
 )
+DIGESTED_FACTS = ("combine", "multiway", "oblique", "shrinkage", "seed")
 SHOWN = 6  # classes, or raw predictions, that a summary names
 
 
@@ -115,22 +116,35 @@ def finite(score: float | None) -> float | None:
     return float(score) if score is not None and np.isfinite(score) else None
 
 
-def forest_digest(forest: Forest) -> str:
-    """SHA-256 of a forest's trees, bins and classes: equal for equal models on any backend."""
-    digest = hashlib.sha256()
-    edges, coding = forest.edges, forest.coding
+def forest_parts(forest: Forest) -> dict[str, str]:
+    """SHA-256 of each part of a forest that predictions depend on, of little-endian bytes: equal
+    for equal models on any backend and machine."""
+    edges, coding, parts = forest.edges, forest.coding, dict[str, str]()
     arrays = {name: getattr(forest, name) for name in DIGESTED}
-    arrays |= {"edge_values": edges.values, "edge_offsets": edges.offsets}
+    arrays |= {f"edge_{name}": getattr(edges, name) for name in ("values", "offsets", "kinds")}
     arrays |= {"centre": coding.centre, "baseline": forest.baseline, "priors": coding.priors}
+    arrays |= {"units": getattr(coding, "units", None)}
     for name, array in arrays.items():
         if array is not None:
             kind = "<f8" if array.dtype.kind == "f" else "<i8" if array.dtype.kind == "i" else "<u8"
-            digest.update(f"{name}{array.shape}".encode())
-            digest.update(array.astype(kind).tobytes())
+            data = f"{name}{array.shape}".encode() + array.astype(kind).tobytes()
+            parts[name] = hashlib.sha256(data).hexdigest()
     names = {str(f): list(c) for f, c in sorted(edges.known.items())}
-    facts = [[c.tolist() for c in coding.labels], names, forest.combine, coding.scale]
-    digest.update(json.dumps(facts, default=str).encode())
-    return digest.hexdigest()
+    loss = vars(vars(coding).get("loss", coding))
+    facts: dict[str, Any] = {"classes": [c.tolist() for c in coding.labels], "categories": names}
+    facts["loss"] = {n: v for n, v in loss.items() if isinstance(v, str | int | float | tuple)}
+    facts["dtypes"] = [c.dtype.kind for c in coding.labels]
+    facts |= {name: vars(coding).get(name) for name in ("l2", "has_offset", "is_vector")}
+    facts |= {name: getattr(forest, name) for name in DIGESTED_FACTS}
+    for name, fact in facts.items():
+        data = (name + json.dumps(fact, default=str)).encode()
+        parts[name] = hashlib.sha256(data).hexdigest()
+    return parts
+
+
+def forest_digest(forest: Forest) -> str:
+    """SHA-256 of the digests of all parts of a forest."""
+    return hashlib.sha256(json.dumps(forest_parts(forest)).encode()).hexdigest()
 
 
 def measure_of(estimator: Any) -> tuple[str, bool]:

@@ -10,6 +10,7 @@ before an estimator is made of it, so that prediction cannot read out of bounds.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -97,6 +98,10 @@ CURVES: dict[str, dict[str, list[type]]] = {
 }  # fmt: skip
 ERRORS = ("error", "errors", "std_errors")  # NaN where there are no rows, as out of few trees' bags
 TRAINING = {"rows": int, "version": str}  # facts about every fit
+PROOF = {
+    **dict.fromkeys(("version", "data", "parameters", "forest", "content"), str),
+    **dict.fromkeys(("algorithm", "rows"), int),
+}  # see `gpuforest.proof`
 # the forms of what a header holds: a type, a list of one form, or a dict, in which names that end
 # with "?" may be absent
 HEADER: dict[str, Any] = {
@@ -113,9 +118,10 @@ HEADER: dict[str, Any] = {
     "draws?": {"n_rows": int, "n_draws": int, "of_classes?": [int], "parts?": [int]},
     "by_blocks?": bool,  # rows were judged by trees that no file holds
     "training?": TRAINING,
+    "proof?": PROOF,
     # facts about the training data that the command line knows
     "source?": {
-        **dict.fromkeys(("treatment?", "instrument?"), str),
+        **dict.fromkeys(("treatment?", "instrument?", "weight?", "groups?", "time?"), str),
         **dict.fromkeys(
             ("target?", "event?", "decimal?", "thousands?", "units?", "date_format?"), str
         ),
@@ -141,7 +147,7 @@ HEADER: dict[str, Any] = {
     },
 }
 # attributes of estimators by their name in the header
-KEPT = {**{name: f"{name}_" for name in (*CURVES, "source")}, "training": "_training_"}
+KEPT = {**{name: f"{name}_" for name in (*CURVES, "source", "proof")}, "training": "_training_"}
 NUMBERS_KEPT = {"oob_score", "offset", "ccp_alpha"}
 NEEDED = ("is_leaf", "splits", "tree_offsets", "leaf_sums", "centre", *(f"edge_{p}" for p in EDGES))
 TEXT = ("object", "str")  # dtypes of labels that are strings
@@ -199,7 +205,26 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     if (calibration := facts.get("_calibration_")) is not None:
         arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
     present = {name: array for name, array in arrays.items() if array is not None}
+    if "proof" in header:
+        header["proof"] = {**header["proof"], "content": content_digest(header, present)}
     write(Path(path), json.dumps(header), present)
+
+
+def content_digest(header: Header, arrays: Arrays) -> str:
+    """SHA-256 of all that a file holds, except this digest itself in the record of its proof."""
+    record = {name: value for name, value in header["proof"].items() if name != "content"}
+    digest = hashlib.sha256(json.dumps({**header, "proof": record}, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def parameters_digest(model: Model) -> str:
+    """SHA-256 of the estimator's class, its seed, and the parameters that a file holds."""
+    seed = model.facts["seed_"]
+    facts = {"estimator": model.kind, "seed": seed, **_parameters(model.parameters, seed)}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def read_model(path: Path) -> tuple[Header, Arrays, Forest]:

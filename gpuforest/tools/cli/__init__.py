@@ -1,4 +1,5 @@
-"""The command line: `gpuforest train`, `predict`, `explain`, `evaluate`, `inspect` and `plot`."""
+"""The command line: `gpuforest train`, `predict`, `explain`, `evaluate`, `inspect`, `verify` and
+`plot`."""
 
 from gpuforest.tools.cli.main import main
 

@@ -23,6 +23,7 @@ from gpuforest.explain.model_facts import is_effects, is_survival
 from gpuforest.tools.cli import options
 
 LISTS = ("missing", "dates")
+OF_ROWS = ("weight", "groups", "time")  # options of columns that a proof covers
 OPTIONS = tuple(text.Reading.__dataclass_fields__)  # of reading
 
 
@@ -38,6 +39,8 @@ def reading_of(arguments: argparse.Namespace, model: Any = None) -> text.Reading
 def source_of(reading: text.Reading, arguments: argparse.Namespace) -> dict[str, Any]:
     """Facts about training data that a model keeps: columns, and how files were read."""
     source = options.options_of(arguments, "target", "event", "treatment", "instrument")
+    if arguments.proof:
+        source |= options.options_of(arguments, *OF_ROWS)
     for name in OPTIONS:
         if (value := getattr(reading, name)) != getattr(text.Reading(), name):
             source[name] = list(value) if name in LISTS else value

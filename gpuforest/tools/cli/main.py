@@ -85,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     with interrupt_after():  # slow imports, here: an interrupt of them is quiet too
         from gpuforest.compiler.families import TITLES
-        from gpuforest.tools.cli import inspect, plot, predict, train
+        from gpuforest.tools.cli import inspect, plot, predict, train, verify
         from gpuforest.tools.cli.options import declare
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
@@ -97,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
         ("train", "Train a model on a file, and save it.", (train.add_arguments,), train.run),
         *predict.COMMANDS,
         *inspect.COMMANDS,
+        verify.COMMAND,
         *plot.COMMANDS,
         ("warmup", "Compile the kernels that are not on disk yet.", (warm_up,), warm_up_kernels),
     ):
@@ -134,8 +135,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             begin_compiling(sys.argv[1:] if argv is None else argv)
             arguments = parser().parse_args(argv)
-            arguments.run(arguments)
+            status: int | None = arguments.run(arguments)
             sys.stdout.flush()
+            return status or 0
         except BrokenPipeError:
             # the reader has left; Python would complain again as it flushes at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -146,7 +148,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         except USER_ERRORS as error:
             say(message_of(error))
             return USAGE
-    return 0
 
 
 def message_of(error: BaseException) -> str:

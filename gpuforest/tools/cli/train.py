@@ -24,6 +24,7 @@ from gpuforest.data import frames, labels
 from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.estimators import boosting_fit, presets
 from gpuforest.explain.model_facts import changed_settings, finite, model_facts
+from gpuforest.proof import prove
 from gpuforest.tools.cli import files, inspect, options, output
 from gpuforest.tools.report.rows import HASHES, Rows, row_hashes
 
@@ -53,7 +54,8 @@ out-of-bag scores, early stopping and --test FRACTION judge later blocks by earl
 (with --time on the last blocks)
 --test-out FILE  a .csv or .parquet file for the rows that --test FRACTION holds out, to evaluate \
 and report the model on
---drop-missing-target  leave out rows without a target, in place of refusing them"""
+--drop-missing-target  leave out rows without a target, in place of refusing them
+--proof  keep digests of the data and the model in the file, which `gpuforest verify` checks"""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -82,6 +84,8 @@ def run(arguments: argparse.Namespace) -> None:
     test: Any = arguments.test if fraction is None else None  # a file
     task, target = target_of(arguments)
     out = output.writable(arguments.out, arguments.data, test)
+    if arguments.proof and fraction is not None:
+        raise ValueError("--proof is of all rows of DATA: give --test another file, no fraction")
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
     with progress_bar() as seconds, ExitStack() as stack:
@@ -90,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
         grouped = {"groups": getattr(arguments, word)}
         how = names | {"drop_missing_target": arguments.drop_missing_target}
         drop, blocks = files.names_of(arguments.drop), None
-        whole = fraction or arguments.drop_missing_target or task == "effects"
+        whole = fraction or arguments.drop_missing_target or task == "effects" or arguments.proof
         if not whole and files.streams(arguments.data):
             blocks = files.TableBlocks(arguments.data, labels, **names, **grouped, drop=drop)
             table: Any = blocks.first
@@ -126,6 +130,8 @@ def run(arguments: argparse.Namespace) -> None:
         estimator.fit(table.X, **frames.parts_of(table.y, task), **of_rows)
         estimator.source_ = files.source_of(reading, arguments)
         estimator.source_["row_hashes"] = kept_hashes(estimator, table)
+        if arguments.proof:
+            prove(estimator, table.X, table.y, **of_rows)
         save_both(estimator, out, test, held_out, arguments)
         if test is not None:
             weight = None if task == "survival" else test.weight  # concordance has none

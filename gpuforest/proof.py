@@ -1,0 +1,357 @@
+"""Proofs of origin: a record of what a model was made from, and its check by growing it again.
+
+A record has digests of the data, the parameters and the forest. That of the data is the sum,
+modulo 2**2048, of a hash of each row (SHAKE-128, 2048 bits), so the order of the rows does not
+matter and a row is taken away by subtracting its hash (Bellare and Micciancio, "A new paradigm for
+collision-free hashing", EUROCRYPT 1997). With 256 bits the generalised birthday attack (Wagner,
+CRYPTO 2002) would find other rows of the same sum in some 2**32 steps; with 2048 bits and at most
+2**32 rows it takes more than 2**90.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib.metadata import version
+from inspect import signature
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest import loading
+from gpuforest.backends import base, registry
+from gpuforest.common import hashing
+from gpuforest.common.progress import stage
+from gpuforest.core.forest import Forest
+from gpuforest.core.model import is_public
+from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows
+from gpuforest.data import arrays
+from gpuforest.data.binned import BinnedData, FitInput
+from gpuforest.data.categories import columns_of_categories, factorize
+from gpuforest.estimators.prepare import prepare
+from gpuforest.explain.model_facts import DIGESTED, forest_digest, forest_parts
+from gpuforest.explain.paths import one_tree
+from gpuforest.export import model_file
+
+ALGORITHM = 1  # rises when the forests of the same data, parameters and seed change
+BITS = 2048  # of a row's hash, and of their sum
+BLOCK = 2**14  # rows whose bytes are in memory at once
+TASKS = ("Classifier", "Regressor")
+FORESTS = tuple(f"{name}{task}" for name in ("RandomForest", "ExtraTrees") for task in TASKS)
+KINDS = tuple(
+    f"{name}{task}" for name in ("DecisionTree", "HistGradientBoosting") for task in TASKS
+)
+
+
+def data_digest(
+    X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, blocks: Any = None,
+    row_ids: Any = None,
+) -> str:  # fmt: skip
+    """A digest of training rows, which does not depend on their order.
+
+    The hash of a row is that of its id and its values: numbers as float64 (all missing values are
+    the same, and -0.0 is 0.0), categories and labels by their text. The digest is the sum of the
+    hashes modulo 2**2048. Without some rows it is the difference of two digests.
+
+    Parameters
+    ----------
+    X, y, sample_weight, groups, blocks : the data, as of `fit`; without weights each is one
+    row_ids : array-like of shape (n_samples,) of different integers, default=None
+        None: the positions of the rows.
+
+    Returns
+    -------
+    str
+        512 hexadecimal digits.
+
+    Raises
+    ------
+    TypeError
+        Binned data, whose values are not known, or values that are no numbers or categories.
+    ValueError
+        Ids that repeat or are no integers, or arrays of other lengths.
+    """
+    if isinstance(X, BinnedData):
+        raise TypeError("BinnedData have codes, not the values of rows: pass the table itself")
+    n = arrays.count_rows(X)
+    ids = np.arange(n) if row_ids is None else np.asarray(arrays.to_host(row_ids))
+    if ids.shape != (n,) or ids.dtype.kind not in "iu" or len(np.unique(ids)) < n:
+        raise ValueError(f"row_ids must be {n} different integers, one for each row of X")
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    parts = {"X": X, "y": y, "sample_weight": weight, "groups": groups, "blocks": blocks}
+    kinds, columns = "", [ids.astype(np.uint64)[:, None]]
+    for name, part in parts.items():
+        found = [] if part is None else _columns(part, name)
+        kinds += name + "".join(str(words.shape[1]) for words in found)
+        if wrong := [len(words) for words in found if len(words) != n]:
+            raise ValueError(f"{name} has {wrong[0]} rows, and X has {n}")
+        columns += found
+    head = np.frombuffer(hashlib.sha256(kinds.encode()).digest(), "<u8")
+    shake, total = hashlib.shake_128, 0
+    for begin in range(0, n, BLOCK):
+        block = [words[begin : begin + BLOCK] for words in columns]
+        table = np.concatenate([np.broadcast_to(head, (len(block[0]), 4)), *block], axis=1)
+        data, width = table.astype("<u8").tobytes(), 8 * table.shape[1]
+        rows = (data[at : at + width] for at in range(0, len(data), width))
+        total += sum(int.from_bytes(shake(row).digest(BITS // 8), "little") for row in rows)
+    return f"{total % 2**BITS:0{BITS // 4}x}"
+
+
+def _columns(part: Any, name: str) -> list[np.ndarray]:
+    """Words u64[N, 1] of each column of numbers, u64[N, 4] of each one of text."""
+    part = arrays.to_host(part, name)
+    if arrays.is_frame(part):
+        frame = arrays.open_frame(part, name)
+        texts = {frame.columns[f] for f in columns_of_categories(frame)}
+        found = []
+        for column in frame.iter_columns():
+            one = column.to_frame()
+            is_text = column.name in texts
+            values = _texts(column, name) if is_text else arrays.frame_to_array(one)[0]
+            found.append(values if is_text else _numbers(values))
+        return found
+    table = part.toarray() if issparse(part) else np.asarray(part)
+    table = table.reshape(len(table), -1)
+    return [
+        _numbers(column) if column.dtype.kind in "biuf" else _texts(column, name)
+        for column in table.T
+    ]
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """The bits u64[N, 1] of float64, with one pattern of missing values and one zero."""
+    values = np.asarray(column, np.float64).reshape(-1, 1) + 0.0  # -0.0 becomes 0.0
+    values[np.isnan(values)] = np.nan
+    return np.ascontiguousarray(values).view(np.uint64)
+
+
+def _texts(column: Any, name: str) -> np.ndarray:
+    """Hashes u64[N, 4] of texts, zero where one is missing; numbers among objects are numbers."""
+    codes, values, _ = factorize(column, name)
+    codes = np.asarray(codes)
+    if not any(isinstance(value, str) for value in values):
+        return _numbers(np.array([*values, np.nan], np.float64)[codes])
+    digests = [hashlib.sha256(str(value).encode()).digest() for value in values]
+    words = np.frombuffer(b"".join([*digests, bytes(32)]), "<u8").reshape(-1, 4)
+    return np.asarray(words[codes])
+
+
+def prove(
+    model: Any, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None,
+    blocks: Any = None, row_ids: Any = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Give a fitted model the record that `verify` checks; `save` then writes it into the file.
+
+    Parameters
+    ----------
+    model : a fitted decision tree, random forest, extra trees or histogram gradient boosting
+    X, y, sample_weight, groups, blocks : the data that it was fitted on
+    row_ids : as of `data_digest`
+
+    Returns
+    -------
+    dict
+        What is kept as `model.proof_`: digests of "data", "parameters" and "forest", the number of
+        "rows", the number of the "algorithm" that grows trees, and gpuforest's "version".
+
+    Raises
+    ------
+    ValueError
+        A model that cannot be grown again from its data and parameters, or another number of rows.
+    """
+    check_is_fitted(model)
+    _require_regrowable(model)
+    n, trained = arrays.count_rows(X), model._training_["rows"]
+    if n != trained:
+        raise ValueError(f"the model was fitted on {trained} rows, and X has {n}: pass all of them")
+    with stage("hashing"):
+        digest = data_digest(X, y, sample_weight, groups=groups, blocks=blocks, row_ids=row_ids)
+    model.proof_ = {
+        "version": version("gpuforest"), "algorithm": ALGORITHM, "rows": n, "data": digest,
+        "parameters": model_file.parameters_digest(model._model()),
+        "forest": forest_digest(model.forest_),
+    }  # fmt: skip
+    return dict(model.proof_)
+
+
+def _require_regrowable(model: Any) -> None:
+    """Raise a ValueError if data, parameters and seed do not say how the model came about."""
+    kind, why = type(model), None
+    params = model.get_params(deep=False)
+    given = {name: value for name, value in params.items() if not isinstance(value, str)}
+    objects = [n for n, value in given.items() if callable(value) or hasattr(value, "split")]
+    if kind.__name__ not in KINDS + FORESTS or not is_public(kind):
+        why = f"it is a {kind.__name__}, and proofs are of {', '.join(KINDS + FORESTS)}"
+    elif "_training_" not in vars(model):
+        why = "it was not fitted by gpuforest"
+    elif getattr(model, "warm_start", False):
+        why = "with warm_start=True its trees may come from several data sets"
+    elif objects:
+        why = f"{objects[0]} is an object of Python, which no record holds"
+    elif getattr(model.forest_.coding, "has_offset", False):
+        why = "it was fitted with init_score, which is no part of the record"
+    if why is not None:
+        raise ValueError(f"this model cannot be grown again: {why}")
+
+
+def verify(
+    model: Any, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None,
+    blocks: Any = None, row_ids: Any = None, sample: int | None = None, salt: int = 0,
+    backend: str | None = None, n_jobs: int | None = None,
+) -> Bunch:  # fmt: skip
+    """Check that a model comes from its data and parameters, by growing it again.
+
+    First the digests of its record are compared with the file, the parameters, the forest and the
+    data. Where all are equal, trees grow again, and their nodes and leaf sums are compared.
+
+    Parameters
+    ----------
+    model : path of a model file, or an estimator to which `prove` or `load` gave `proof_`
+    X, y, sample_weight, groups, blocks : the data that it was fitted on
+    row_ids : as `prove` was given
+    sample : int, default=None
+        The number of trees of a forest that grow again; None: all of them.
+    salt : int, default=0
+        A number that you choose: `sample` trees are drawn by a hash of it and of the forest's
+        digest. Nobody who does not know it can change just the trees that are not drawn.
+    backend, n_jobs : where trees grow, as parameters of estimators; None: as the model's
+
+    Returns
+    -------
+    Bunch
+        ok : bool, compared : list of what was compared, differs : list of what differs, trees : the
+        numbers of the trees that grew again, other_trees : the numbers of trees that differ
+
+    Raises
+    ------
+    ModelFormatError
+        A damaged file.
+    ValueError
+        A model without a proof, one that cannot be grown again or that another version of the
+        algorithm has grown, or a sample of trees that depend on each other.
+    """
+    equal: dict[str, bool] = {}
+    if isinstance(model, str | os.PathLike):
+        header, held, _ = model_file.read_model(Path(model))
+        if "proof" in header:
+            equal["file"] = header["proof"]["content"] == model_file.content_digest(header, held)
+        model = loading.load(model)
+    check_is_fitted(model)
+    if not (record := getattr(model, "proof_", None)):
+        raise ValueError("the model has no proof: gpuforest train --proof or prove() gives it one")
+    _require_regrowable(model)
+    if record["algorithm"] != ALGORITHM:
+        raise ValueError(
+            f"the model was grown by algorithm {record['algorithm']} of gpuforest "
+            f"{record['version']}, and this one has algorithm {ALGORITHM}: verify it with that"
+        )
+    _require_sample(model, sample)
+    of_rows = {"groups": groups, "blocks": blocks}
+    equal["parameters"] = record["parameters"] == model_file.parameters_digest(model._model())
+    equal["forest"] = record["forest"] == forest_digest(model.forest_)
+    equal["rows"] = record["rows"] == model._training_["rows"] == arrays.count_rows(X)
+    if equal["rows"]:
+        with stage("hashing"):
+            digest = data_digest(X, y, sample_weight, **of_rows, row_ids=row_ids)
+        equal["data"] = record["data"] == digest
+    trees, others = list[int](), list[int]()
+    if all(equal.values()):
+        runtime = {"backend": backend, "n_jobs": n_jobs}
+        params = model.get_params(deep=False) | {"random_state": model.seed_}
+        params |= {n: v for n, v in runtime.items() if v is not None and n in params}
+        fresh = type(model)(**params)
+        given = {"sample_weight": sample_weight, "row_ids": row_ids, **of_rows}
+        known = signature(fresh.fit).parameters
+        given = {n: v for n, v in given.items() if v is not None and n in known}
+        n_trees = model.forest_.n_trees
+        if sample is None or sample >= n_trees:
+            trees = [*range(n_trees)]
+            others, same = _regrown(model, fresh.fit(X, y, **given))
+        else:
+            trees = drawn_trees(record["forest"], salt, n_trees, sample)
+            others, same = _sampled(model, fresh, FitInput.of(X, y, **given), trees)
+        equal |= {**same, "trees": not others}
+    differs = [name for name, is_equal in equal.items() if not is_equal]
+    return Bunch(
+        ok=not differs, compared=[*equal], differs=differs, trees=trees, other_trees=others
+    )
+
+
+def _require_sample(model: Any, sample: int | None) -> None:
+    """Raise a ValueError if single trees cannot be grown again."""
+    if sample is None:
+        return
+    if not isinstance(sample, Integral) or sample < 1:
+        raise ValueError(f"sample={sample!r} must be a number of trees, at least 1")
+    asked, why = model._settings(), None
+    if type(model).__name__ not in FORESTS:
+        why = f"the trees of a {type(model).__name__} do not stand alone"
+    elif asked.by_error or asked.shrinkage == "oob" or model.n_estimators == "auto":
+        why = "errors out of bag of all trees chose parameters"
+    if why is not None:
+        raise ValueError(f"{why}: leave out sample, so that all of it grows again")
+
+
+def drawn_trees(digest: str, salt: int, n_trees: int, sample: int) -> list[int]:
+    """The numbers of `sample` different trees, ascending, by a hash of the digest and a salt."""
+    key = hashlib.sha256(f"{digest} {int(salt)}".encode()).digest()[:8]
+    keys = np.array([[int.from_bytes(key, "little")]], np.uint64)
+    positions = np.arange(sample, dtype=np.uint64)[None]
+    return sorted(hashing.permute(np, keys, positions, n_trees)[0].tolist())
+
+
+def tree_bytes(forest: Forest, tree: int) -> list[bytes]:
+    """All that a tree says, wherever its leaves stand in the leaf table."""
+    one = one_tree(forest, tree)
+    leaf = is_leaf(one.nodes)
+    rows = leaf_rows(one.nodes[leaf])
+    tables = [one.leaf_sums, one.leaf_values, one.leaf_impurity]
+    parts = [np.where(leaf, np.uint64(LEAF_WORD), one.nodes), one.sets, one.node_values]
+    parts += [one.node_errors, *(None if a is None else a[rows] for a in tables)]
+    return [b"" if part is None else part.tobytes() for part in parts]
+
+
+def _common(forest: Forest) -> dict[str, str]:
+    """The digests of what all trees share: bins, classes, the fixed point and how they combine."""
+    return {name: part for name, part in forest_parts(forest).items() if name not in DIGESTED}
+
+
+def _regrown(model: Any, fresh: Any) -> tuple[list[int], dict[str, bool]]:
+    """The trees that differ from those of a model fitted again, and what else is equal."""
+    one, other = model.forest_, fresh.forest_
+    n = min(one.n_trees, other.n_trees)
+    others = [t for t in range(n) if tree_bytes(one, t) != tree_bytes(other, t)]
+    score = [getattr(each, "oob_score_", None) for each in (model, fresh)]
+    same = {
+        "number of trees": one.n_trees == other.n_trees,
+        "out-of-bag score": score[0] == score[1],
+    }
+    return others, same | {"bins and coding": _common(one) == _common(other)}
+
+
+def _sampled(
+    model: Any, fresh: Any, given: FitInput, trees: list[int]
+) -> tuple[list[int], dict[str, bool]]:
+    """As `_regrown`, of some trees that grow alone."""
+    forest = model.forest_
+
+    def work(backend: base.Backend) -> tuple[list[int], dict[str, bool]]:
+        plan, others = prepare(fresh, given, model.seed_, backend), list[int]()
+        common, same = _common(forest), True
+        with stage("growing"):
+            for tree in trees:
+                grown = plan.finish(plan.grow(tree, tree + 1), tree)
+                others += [tree] if tree_bytes(grown, 0) != tree_bytes(forest, tree) else []
+                same &= _common(grown) == common
+        number = forest.n_trees == model.n_estimators
+        return others, {"number of trees": number, "bins and coding": same}
+
+    found: tuple[list[int], dict[str, bool]] = registry.run_on_backend(
+        work, **fresh._chosen(given.X)
+    )
+    return found
