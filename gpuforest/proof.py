@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from importlib.metadata import version
 from inspect import signature
 from numbers import Integral
@@ -310,9 +311,11 @@ def tree_bytes(forest: Forest, tree: int) -> list[bytes]:
     one = one_tree(forest, tree)
     leaf = is_leaf(one.nodes)
     rows = leaf_rows(one.nodes[leaf])
-    tables = [one.leaf_sums, one.leaf_values, one.leaf_impurity]
-    parts = [np.where(leaf, np.uint64(LEAF_WORD), one.nodes), one.sets, one.node_values]
-    parts += [one.node_errors, *(None if a is None else a[rows] for a in tables)]
+    values = one.leaf_values  # None where limits change no leaf of a forest
+    values = one.coding.values(one.leaf_sums[rows]) if values is None else values[rows]
+    parts = [np.where(leaf, np.uint64(LEAF_WORD), one.nodes), one.leaf_sums[rows], values, one.sets]
+    impurity = None if one.leaf_impurity is None else one.leaf_impurity[rows]
+    parts += [one.node_values, one.node_errors, impurity]
     return [b"" if part is None else part.tobytes() for part in parts]
 
 
@@ -347,6 +350,9 @@ def _sampled(
             for tree in trees:
                 grown = plan.finish(plan.grow(tree, tree + 1), tree)
                 others += [tree] if tree_bytes(grown, 0) != tree_bytes(forest, tree) else []
+                # a tree alone may lack what others have: sets, or combinations of features
+                names = [name for name in ("multiway", "oblique") if not getattr(grown, name)]
+                grown = replace(grown, **{name: getattr(forest, name) for name in names})
                 same &= _common(grown) == common
         number = forest.n_trees == model.n_estimators
         return others, {"number of trees": number, "bins and coding": same}
