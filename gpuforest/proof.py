@@ -166,7 +166,7 @@ def prove(
         A model that cannot be grown again from its data and parameters, or another number of rows.
     """
     check_is_fitted(model)
-    _require_regrowable(model)
+    require_regrowable(model)
     n, trained = arrays.count_rows(X), model._training_["rows"]
     if n != trained:
         raise ValueError(f"the model was fitted on {trained} rows, and X has {n}: pass all of them")
@@ -180,21 +180,21 @@ def prove(
     return dict(model.proof_)
 
 
-def _require_regrowable(model: Any) -> None:
-    """Raise a ValueError if data, parameters and seed do not say how the model came about."""
-    kind, why = type(model), None
-    params = model.get_params(deep=False)
-    given = {name: value for name, value in params.items() if not isinstance(value, str)}
+def require_regrowable(model: Any) -> None:
+    """Raise a ValueError if data, parameters and seed do not say what a model is, or will be."""
+    kind, why, known = type(model), None, vars(model)
+    given = {n: v for n, v in model.get_params(deep=False).items() if not isinstance(v, str)}
     objects = [n for n, value in given.items() if callable(value) or hasattr(value, "split")]
     if kind.__name__ not in KINDS + FORESTS or not is_public(kind):
-        why = f"it is a {kind.__name__}, and proofs are of {', '.join(KINDS + FORESTS)}"
-    elif "_training_" not in vars(model):
-        why = "it was not fitted by gpuforest"
-    elif getattr(model, "warm_start", False):
+        kinds = "decision trees, random forests, extra trees and histogram gradient boosting"
+        why = f"it is a {kind.__name__}, and proofs are of {kinds}"
+    elif given.get("warm_start"):
         why = "with warm_start=True its trees may come from several data sets"
     elif objects:
         why = f"{objects[0]} is an object of Python, which no record holds"
-    elif getattr(model.forest_.coding, "has_offset", False):
+    elif "forest_" in known and "_training_" not in known:
+        why = "it was not fitted by gpuforest"
+    elif "forest_" in known and getattr(model.forest_.coding, "has_offset", False):
         why = "it was fitted with init_score, which is no part of the record"
     if why is not None:
         raise ValueError(f"this model cannot be grown again: {why}")
@@ -245,7 +245,7 @@ def verify(
     check_is_fitted(model)
     if not (record := getattr(model, "proof_", None)):
         raise ValueError("the model has no proof: gpuforest train --proof or prove() gives it one")
-    _require_regrowable(model)
+    require_regrowable(model)
     if record["algorithm"] != ALGORITHM:
         raise ValueError(
             f"the model was grown by algorithm {record['algorithm']} of gpuforest "

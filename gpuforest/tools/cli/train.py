@@ -24,7 +24,7 @@ from gpuforest.data import frames, labels
 from gpuforest.data.text import Reading, nearly_numbers
 from gpuforest.estimators import boosting_fit, presets
 from gpuforest.explain.model_facts import changed_settings, finite, model_facts
-from gpuforest.proof import prove
+from gpuforest.proof import prove, require_regrowable
 from gpuforest.tools.cli import files, inspect, options, output
 from gpuforest.tools.report.rows import HASHES, Rows, row_hashes
 
@@ -123,6 +123,8 @@ def run(arguments: argparse.Namespace) -> None:
         grouped = {} if table.groups is None else {labels: table.groups}
         if grouped and labels not in signature(estimator.fit).parameters:
             raise ValueError(f"--{word}: --model {arguments.model} takes no {labels}")
+        if arguments.proof:
+            require_regrowable(estimator)
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")

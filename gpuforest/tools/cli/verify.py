@@ -46,7 +46,7 @@ def summary(facts: dict[str, Any]) -> output.Rows:
     return {
         "data": f"{facts['data']}: {facts['rows']:,} rows",
         "compared": ", ".join(facts["compared"]),
-        "trees grown": f"{n:,}, {n - len(wrong):,} of them equal to the last bit",
+        "trees grown": f"{n:,}, {n - len(wrong):,} of them equal to the last bit" if n else "",
         "differ": ", ".join(differs) + (f": {', '.join(map(str, wrong[:10]))}" if wrong else ""),
         "result": "verified" if facts["ok"] else "NOT VERIFIED",
     }
