@@ -53,6 +53,9 @@ from gpuforest.export.walker import tree_nodes as tree_nodes
 from gpuforest.growing.memory import MemoryEstimate as MemoryEstimate
 from gpuforest.loading import from_sklearn as from_sklearn
 from gpuforest.loading import load as load
+from gpuforest.proof import data_digest as data_digest
+from gpuforest.proof import prove as prove
+from gpuforest.proof import verify as verify
 
 __version__: str
 

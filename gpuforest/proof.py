@@ -313,7 +313,12 @@ def tree_bytes(forest: Forest, tree: int) -> list[bytes]:
     rows = leaf_rows(one.nodes[leaf])
     values = one.leaf_values  # None where limits change no leaf of a forest
     values = one.coding.values(one.leaf_sums[rows]) if values is None else values[rows]
-    parts = [np.where(leaf, np.uint64(LEAF_WORD), one.nodes), one.leaf_sums[rows], values, one.sets]
+    parts: list[Any] = [
+        np.where(leaf, np.uint64(LEAF_WORD), one.nodes),
+        one.leaf_sums[rows],
+        values,
+        one.sets,
+    ]
     impurity = None if one.leaf_impurity is None else one.leaf_impurity[rows]
     parts += [one.node_values, one.node_errors, impurity]
     return [b"" if part is None else part.tobytes() for part in parts]
@@ -351,8 +356,8 @@ def _sampled(
                 grown = plan.finish(plan.grow(tree, tree + 1), tree)
                 others += [tree] if tree_bytes(grown, 0) != tree_bytes(forest, tree) else []
                 # a tree alone may lack what others have: sets, or combinations of features
-                names = [name for name in ("multiway", "oblique") if not getattr(grown, name)]
-                grown = replace(grown, **{name: getattr(forest, name) for name in names})
+                lacks = [name for name, value in vars(grown).items() if value is False]
+                grown = replace(grown, **{name: getattr(forest, name) for name in lacks})
                 same &= _common(grown) == common
         number = forest.n_trees == model.n_estimators
         return others, {"number of trees": number, "bins and coding": same}

@@ -32,7 +32,7 @@ KEYWORDS = {
     "export/graphviz.py export_graphviz", "export/graphviz.py __init__",  # as export_graphviz
     *(f"tools/plot/shap.py plot_shap_{name}"
       for name in ("bar", "dependence", "summary", "waterfall")),
-    "tools/plot/surfaces.py plot_boundaries", "tools/plot/trees.py plot_tree",
+    "proof.py verify", "tools/plot/surfaces.py plot_boundaries", "tools/plot/trees.py plot_tree",
 }  # fmt: skip
 
 

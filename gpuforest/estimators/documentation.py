@@ -49,6 +49,7 @@ ATTRIBUTES: dict[str, Any] = {
     "min_samples_leaf_": ("int or float",
         'The fewest rows on each side of a split; for "oob" the number that the fit chose.'),
     "seed_": ("int", "The seed of all random draws; as `random_state` it gives the same model."),
+    "digest_": ("str", "SHA-256 of the forest, in hexadecimal digits."),
     "criterion_": ("str", "The criterion that the trees grew by."),
     "backend_": ("str", "Name of the backend that grew the trees."),
     "forest_": ("gpuforest.core.forest.Forest", "The trees as arrays."),

@@ -24,7 +24,6 @@ DIGESTED = (  # arrays of a forest
     *("nodes", "tree_offsets", "leaf_sums", "leaf_impurity", "leaf_values"),
     *("node_values", "node_errors", "sets", "tree_weights"),
 )
-DIGESTED_FACTS = ("combine", "multiway", "oblique", "shrinkage", "seed")
 SHOWN = 6  # classes, or raw predictions, that a summary names
 
 
@@ -135,7 +134,7 @@ def forest_parts(forest: Forest) -> dict[str, str]:
     facts["loss"] = {n: v for n, v in loss.items() if isinstance(v, str | int | float | tuple)}
     facts["dtypes"] = [c.dtype.kind for c in coding.labels]
     facts |= {name: vars(coding).get(name) for name in ("l2", "has_offset", "is_vector")}
-    facts |= {name: getattr(forest, name) for name in DIGESTED_FACTS}
+    facts |= {n: v for n, v in vars(forest).items() if isinstance(v, str | int | float)}
     for name, fact in facts.items():
         data = (name + json.dumps(fact, default=str)).encode()
         parts[name] = hashlib.sha256(data).hexdigest()

@@ -84,8 +84,6 @@ def run(arguments: argparse.Namespace) -> None:
     test: Any = arguments.test if fraction is None else None  # a file
     task, target = target_of(arguments)
     out = output.writable(arguments.out, arguments.data, test)
-    if arguments.proof and fraction is not None:
-        raise ValueError("--proof is of all rows of DATA: give --test another file, no fraction")
     reading, params = files.reading_of(arguments), options.given_parameters(arguments)
     held_out = held_out_path(arguments.test_out, arguments, reading)
     with progress_bar() as seconds, ExitStack() as stack:
@@ -121,10 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
             task = "classification" if frames.is_class_target(table.y) else "regression"
         estimator = options.make_estimator(arguments.model, task, params, arguments.preset)
         grouped = {} if table.groups is None else {labels: table.groups}
-        if grouped and labels not in signature(estimator.fit).parameters:
-            raise ValueError(f"--{word}: --model {arguments.model} takes no {labels}")
-        if arguments.proof:
-            require_regrowable(estimator)
+        check_estimator(estimator, arguments, labels if grouped else None)
         memory = memory_of(estimator, table)
         if sys.stderr.isatty():  # before the work, so that it can be ended
             output.say(f"training takes about {memory['total'] / 1e6:,.1f} MB of memory")
@@ -148,6 +143,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def target_of(arguments: argparse.Namespace) -> tuple[str, Any]:
     """The task that the columns or --task say, and the column or columns of the target."""
+    if arguments.proof and as_fraction(arguments.test) is not None:
+        raise ValueError("--proof is of all rows of DATA: give --test another file, no fraction")
     target, event, *arms = (
         vars(arguments)[name] for name in ("target", "event", "treatment", "instrument")
     )
@@ -165,6 +162,15 @@ def target_of(arguments: argparse.Namespace) -> tuple[str, Any]:
     if arguments.test:
         raise ValueError("--test: no row shows the effect on it, so that there is no score")
     return "effects", frames.Treated([target, *filter(None, arms)])
+
+
+def check_estimator(estimator: Any, arguments: argparse.Namespace, labels: str | None) -> None:
+    """Raise a ValueError if its fit takes no groups or blocks, or it can have no proof."""
+    if labels is not None and labels not in signature(estimator.fit).parameters:
+        word = "time" if labels == "blocks" else labels
+        raise ValueError(f"--{word}: --model {arguments.model} takes no {labels}")
+    if arguments.proof:
+        require_regrowable(estimator)
 
 
 def held_out_path(path: str | None, asked: argparse.Namespace, reading: Reading) -> Path | None:

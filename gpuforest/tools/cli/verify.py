@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import gpuforest
 from gpuforest.common.progress import progress_bar
+from gpuforest.proof import verify
 from gpuforest.tools.cli import files, options, output
 
 NOT_VERIFIED = 1  # the exit status
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         runtime = options.given_parameters(arguments)
         of_rows = {"sample_weight": table.weight, **named, **runtime}
         salt = 0 if arguments.salt is None else arguments.salt
-        found = gpuforest.verify(
+        found = verify(
             arguments.model, table.X, table.y, **of_rows, sample=arguments.sample, salt=salt
         )
     facts = {"model": arguments.model, "data": arguments.data, "rows": len(table.y), **found}
