@@ -71,6 +71,7 @@ SEARCH = {
     "command_line": ["command line", "cli"],
     "deployment": ["save a model", "save model", "load a model", "onnx", "docker", "pickle"],
     "explanations": ["shap", "shap values", "explain a prediction"],
+    "proof": ["proof of origin", "verify a model", "tampering", "digest", "provenance"],
     "gpu": ["gpu", "cuda", "cupy"],
     "rare_classes": ["imbalanced classes", "balanced random forest", "class weights", "priors"],
     "groups": ["grouped data", "clustered data", "repeated measures", "group k-fold", "groups"],
