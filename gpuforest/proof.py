@@ -73,7 +73,7 @@ def data_digest(
     Raises
     ------
     TypeError
-        Binned data, whose values are not known, or values that are no numbers or categories.
+        Binned data, whose values are not known, or values other than numbers and categories.
     ValueError
         Ids that repeat or are no integers, or arrays of other lengths.
     """
