@@ -109,13 +109,12 @@ def _columns(part: Any, name: str) -> list[np.ndarray]:
     if arrays.is_frame(part):
         frame = arrays.open_frame(part, name)
         texts = {frame.columns[f] for f in columns_of_categories(frame)}
-        found = []
-        for column in frame.iter_columns():
-            one = column.to_frame()
-            is_text = column.name in texts
-            values = _texts(column, name) if is_text else arrays.frame_to_array(one)[0]
-            found.append(values if is_text else _numbers(values))
-        return found
+        return [
+            _texts(column, name)
+            if column.name in texts
+            else _numbers(arrays.frame_to_array(column.to_frame())[0])
+            for column in frame.iter_columns()
+        ]
     table = part.toarray() if issparse(part) else np.asarray(part)
     table = table.reshape(len(table), -1)
     return [
