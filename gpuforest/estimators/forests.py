@@ -8,12 +8,14 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest.core.nodes import is_leaf
 from gpuforest.data.arrays import to_host
-from gpuforest.estimators import bases, ensembles, params, presets
+from gpuforest.estimators import bases, ensembles, learning, params, presets
 from gpuforest.growing import predict as prediction
 
 
 @params.parameters(params.FOREST)
-class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
+class RandomForestClassifier(
+    ensembles.ForestClassifier, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
+):
     """A random forest for classes.
 
     Examples
@@ -31,7 +33,9 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
-class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
+class RandomForestRegressor(
+    ensembles.ForestRegressor, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
+):
     """A random forest for real numbers."""
 
     min_samples_leaf_ = property(ensembles.fewest_rows)
@@ -39,7 +43,9 @@ class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
 
 @params.parameters(params.FOREST, bootstrap=False)
-class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
+class ExtraTreesClassifier(
+    ensembles.ForestClassifier, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
+):
     """Extremely randomized trees for classes.
 
     A split tries one random cut of each of its features, drawn among the feature's bins from
@@ -59,7 +65,9 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
-class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
+class ExtraTreesRegressor(
+    ensembles.ForestRegressor, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
+):
     """Extremely randomized trees for real numbers.
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.

@@ -19,7 +19,7 @@ from gpuforest.core import criteria, nodes
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, binned, validation
-from gpuforest.estimators import base, params, task
+from gpuforest.estimators import base, learning, params, task
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.explain import paths, pruning
 from gpuforest.explain.pruning import Trial
@@ -227,7 +227,7 @@ def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_A_TREE)
-class DecisionTreeClassifier(SingleTree, base.Classifier):
+class DecisionTreeClassifier(SingleTree, learning.LearnsRows, base.Classifier):
     """A decision tree (CART) for classes.
 
     Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
@@ -242,5 +242,5 @@ class DecisionTreeClassifier(SingleTree, base.Classifier):
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_NUMBERS, params.OF_A_TREE)
-class DecisionTreeRegressor(SingleTree, base.Regressor):
+class DecisionTreeRegressor(SingleTree, learning.LearnsRows, base.Regressor):
     """A decision tree (CART) for real numbers, as exact as `DecisionTreeClassifier`."""
