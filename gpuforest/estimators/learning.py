@@ -36,9 +36,7 @@ RENUMBERED = ("+", "keep_trees", "prune_trees")  # trees are no longer numbered 
 class LearnsRows:
     """Adds new rows in the leaves of trees that have grown."""
 
-    def refit(
-        self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0
-    ) -> Any:
+    def refit(self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0) -> Any:
         """Fill the leaves anew, from these rows: the splits stay.
 
         Each tree draws its bag from these rows as a fit draws it from its own. On the rows of the
@@ -59,9 +57,7 @@ class LearnsRows:
         return learn(self, X, y, sample_weight, None)
 
 
-def learn(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float | None
-) -> Any:
+def learn(estimator: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float | None) -> Any:
     """The estimator, whose leaves take new rows; decay_rate : None adds them, see `refilled`."""
     check_is_fitted(estimator)
     model = fit_scope.snapshot(estimator)

@@ -85,7 +85,8 @@ def weight_of(sums: np.ndarray, coding: TargetCoding) -> np.ndarray:
 def tree_totals(forest: Forest, of_leaves: np.ndarray) -> np.ndarray:
     """Sums f64[T, ...] over the leaves of each tree of numbers [V, ...] of rows of the table."""
     rows = leaf_rows(forest.nodes[is_leaf(forest.nodes)])
-    first = (forest.tree_offsets[:-1] + np.arange(forest.n_trees)) // 2  # n nodes, (n + 1) / 2 leaves
+    # a tree of n nodes has (n + 1) / 2 leaves
+    first = (forest.tree_offsets[:-1] + np.arange(forest.n_trees)) // 2
     return np.asarray(np.add.reduceat(of_leaves[rows].astype(np.float64), first, axis=0))
 
 
@@ -138,7 +139,7 @@ def refilled(
 
 
 def picked(forest: Forest, trees: np.ndarray) -> Forest:
-    """Some trees, of ascending numbers i64[n], as a forest; its leaf table has their leaves only."""
+    """Some trees, of ascending numbers i64[n], as a forest; its leaf table has their leaves."""
     sizes = np.diff(forest.tree_offsets)
     chosen = np.repeat(np.isin(np.arange(forest.n_trees), trees), sizes)
     nodes, sets = forest.nodes[chosen], forest.sets

@@ -15,13 +15,13 @@ REFIT = """\
 --weight COLUMN  the column of sample weights
 --drop-missing-target  leave out rows without a target
 --add  add the rows to those that the leaves have, in place of filling them anew
---decay-rate X  the part of the old value of a leaf in the new one, from 0 to 1 (default: 0)"""
+--decay-rate RATE  the part of the old value of a leaf in the new one, from 0 to 1 (default: 0)"""
 MERGE = "OTHER  another model file, whose trees come after those of MODEL"
 
 
 def run_refit(arguments: argparse.Namespace) -> None:
     """Load, fill the leaves with the rows of a file, and save."""
-    out = output.writable(arguments.out, arguments.data)
+    out = output.writable(arguments.out, arguments.model, arguments.data)
     rate = arguments.decay_rate
     if arguments.add and rate is not None:
         raise ValueError("--decay-rate is for leaves that are filled anew: leave out --add")
@@ -44,7 +44,7 @@ def run_refit(arguments: argparse.Namespace) -> None:
 
 def run_merge(arguments: argparse.Namespace) -> None:
     """Load two forests, and save one of the trees of both."""
-    out = output.writable(arguments.out)
+    out = output.writable(arguments.out, arguments.model, arguments.other)
     first, second = (gpuforest.load(path) for path in (arguments.model, arguments.other))
     for model, path in ((first, arguments.model), (second, arguments.other)):
         require(model, "keep_trees", path)
