@@ -97,6 +97,12 @@ def _with_rows(
     weights = None if weight is None else (weight, targets.integer_weights(weight))
     if adds and not asked.bootstrap:
         _refuse_fractions(forest, weights)
+    if asked.class_weight == "balanced" and not all(
+        map(_has_all, checked.values, forest.coding.labels)
+    ):
+        raise ValueError(
+            "class_weight='balanced' needs a row of each class: pass some, or fit anew"
+        )
     drawn = settings.sampling_of(asked, n_rows, weights, checked)
     if forest.coding.labels:
         encoded = model._task.encode_target(checked, drawn, on)
@@ -144,6 +150,11 @@ def _refuse_fractions(forest: Forest, weights: settings.RowWeights) -> None:
             "add_rows without bootstrap counts rows by whole numbers, and the sample_weight of "
             f"{'the fit' if scaled else 'these rows'} has others: pass whole numbers, or call refit"
         )
+
+
+def _has_all(codes: np.ndarray, labels: np.ndarray) -> bool:
+    """Whether each class has a row."""
+    return len(np.unique(codes)) == len(labels)
 
 
 def _most_held(forest: Forest) -> float:

@@ -1,9 +1,10 @@
 """Trees that take new rows after their fit, and forests that gain and lose trees.
 
-Laws: a refit on the rows of the fit changes nothing; rows that are added give the leaves of all rows;
+Laws: a refit on the rows of the fit changes nothing; added rows give the leaves of all rows;
 a sum of forests predicts the mean over the trees of both.
 """
 
+import re
 import subprocess
 import sys
 from itertools import product
@@ -17,7 +18,7 @@ import gpuforest as gf
 from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.estimators import capabilities
 
-pytestmark = pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+pytestmark = pytest.mark.filterwarnings("ignore:max_samples")
 FORESTS = (
     gf.RandomForestClassifier, gf.RandomForestRegressor,
     gf.ExtraTreesClassifier, gf.ExtraTreesRegressor,
@@ -76,7 +77,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("kind", (*FORESTS, *TREES))
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES])
 def test_a_refit_on_the_rows_of_the_fit_changes_nothing(kind, way):
     way = dict(way)
     of_rows = {n: way.pop(n) for n in ("missing", "categories", "outputs") if n in way}
@@ -85,7 +86,10 @@ def test_a_refit_on_the_rows_of_the_fit_changes_nothing(kind, way):
     if not {*way} <= {*kind().get_params()}:
         return
     X, y = rows_of(kind, **of_rows)
-    y = np.exp(y) if way.get("criterion") == "poisson" else y
+    if way.get("criterion") == "poisson":
+        if y.dtype.kind == "U":
+            return
+        y = np.exp(y)
     weights = [None, np.arange(len(y)) % 3] + [np.linspace(0.1, 2, len(y))] * (not of_rows)
     for backend, weight in product(BACKENDS, weights):
         model = made(kind, backend, **way).fit(X, y, weight)
@@ -97,13 +101,17 @@ def test_a_refit_on_the_rows_of_the_fit_changes_nothing(kind, way):
             assert np.array_equal(model.forest_.leaf_impurity, forest.leaf_impurity)
         assert not hasattr(model, "oob_score_")
         # a leaf that no row reaches keeps its value
+        if way.get("class_weight") == "balanced":
+            with pytest.raises(ValueError, match="a row of each class"):
+                model.refit(X[:1], y[:1])
+            continue
         first = values_of_leaves(model)
         model.refit(X[:1], y[:1])
         changed = (values_of_leaves(model) != first).any(axis=1)
         assert changed.sum() <= model.forest_.n_trees or model.forest_.shrinkage
 
 
-@pytest.mark.parametrize("kind", (gf.ExtraTreesClassifier, gf.ExtraTreesRegressor, *TREES))
+@pytest.mark.parametrize("kind", [gf.ExtraTreesClassifier, gf.ExtraTreesRegressor, *TREES])
 def test_rows_that_are_added_give_the_leaves_of_all_rows(kind):
     (X, y), (X2, y2) = rows_of(kind), rows_of(kind, 1, 80)
     weight = np.arange(80) % 4
@@ -129,7 +137,7 @@ def test_rows_may_be_added_for_long_and_come_from_far():
     np.testing.assert_allclose(model.refit(X, 1e3 * y).predict(X).mean(), 1e3 * y.mean(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind", (*FORESTS, *TREES))
+@pytest.mark.parametrize("kind", [*FORESTS, *TREES])
 def test_new_rows_change_values_by_the_decay_rate(kind):
     (X, y), (X2, y2) = rows_of(kind), rows_of(kind, 1)
     models = [made(kind).fit(X, y) for _ in range(3)]
@@ -148,7 +156,7 @@ def test_a_refit_model_is_saved_and_pickled(tmp_path):
     same = gf.load(tmp_path / "model")
     assert np.array_equal(same.predict(X), model.predict(X))
     for one in (model, same):
-        with pytest.raises(ValueError, match="warm_start adds trees .* refit has changed"):
+        with pytest.raises(ValueError, match=r"warm_start adds trees .* refit has changed"):
             one.set_params(warm_start=True, n_estimators=9).fit(X, y)
         with pytest.raises(ValueError, match="the bags are not known"):
             gf.oob_impurity_importance(one, X2, y2)
@@ -162,7 +170,7 @@ def refusals():
     yield "groups", made(forest), {"groups": np.arange(300) // 5}, "refit", {}
     yield "ordered", made(forest, categorical_split="ordered_target"), {}, "refit", {}
     yield "absolute error", made(numbers, criterion="absolute_error"), {}, "refit", {}
-    yield "monotonic", made(numbers, monotonic_cst=[1, 0, 0, 0, 0]), {}, "refit", {}
+    yield "monotonic", made(numbers, monotonic_cst=[1, 0, 0, 0]), {}, "refit", {}
     yield "shrinkage", made(forest, shrinkage=2.0), {}, "refit", {"decay_rate": 0.5}
     yield "max_samples", made(forest, max_samples=50), {}, "add_rows", {}
     yield "class_weight", made(forest, class_weight="balanced"), {}, "add_rows", {}
@@ -170,15 +178,15 @@ def refusals():
     yield "priors", made(forest, priors="training"), {}, "add_rows", {}
 
 
-@pytest.mark.parametrize(("name", "model", "of_fit", "method", "passed"), refusals(),
+@pytest.mark.parametrize(("name", "model", "of_fit", "method", "passed"), list(refusals()),
     ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_what_takes_no_new_rows_says_so_and_stays(name, model, of_fit, method, passed):
-    X, y = rows_of(type(model), categories=True)
+    X, y = rows_of(type(model), categories=name == "ordered")
     model.fit(X, y, **of_fit)
     forest, known = model.forest_, {**vars(model)}
-    with pytest.raises(ValueError) as caught:
+    (message,) = {r.message for r in capabilities.NEW_ROWS if r.a == name}
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         getattr(model, method)(X, y, **passed)
-    assert str(caught.value) in [r.message for r in capabilities.NEW_ROWS if r.a == name]
     assert model.forest_ is forest
     assert vars(model).keys() == known.keys()
 
@@ -291,5 +299,6 @@ def test_commands_refit_and_merge(tmp_path):
     assert "14 trees" in run("merge", "model", "again", "--out", "both").stdout
     assert len(gf.load(tmp_path / "both")) == 14
     refused = run("refit", "both", "rows.csv", "--target", "y", "--out", "other")
-    assert refused.returncode == 2 and "cannot draw the bags" in refused.stderr
+    assert refused.returncode == 2
+    assert "cannot draw the bags" in refused.stderr
     assert not (tmp_path / "other").exists()
