@@ -1,6 +1,6 @@
 """What a fit can be given, and what it cannot be given together: the one table of refusals."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -173,7 +173,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
 
 
 def refuse(
-    family: str, uses: Container[str], table: list[Refusal] = REFUSALS, **words: Any
+    family: str, uses: Container[str], *, table: Sequence[Refusal] = REFUSALS, **words: Any
 ) -> None:
     """Raise a ValueError if a family of estimators refuses some of these capabilities."""
     for refusal in table:

@@ -13,9 +13,7 @@ from gpuforest.growing import predict as prediction
 
 
 @params.parameters(params.FOREST)
-class RandomForestClassifier(
-    ensembles.ForestClassifier, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
-):
+class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets, learning.Learns):
     """A random forest for classes.
 
     Examples
@@ -33,9 +31,7 @@ class RandomForestClassifier(
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
-class RandomForestRegressor(
-    ensembles.ForestRegressor, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
-):
+class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets, learning.Learns):
     """A random forest for real numbers."""
 
     min_samples_leaf_ = property(ensembles.fewest_rows)
@@ -43,9 +39,7 @@ class RandomForestRegressor(
 
 
 @params.parameters(params.FOREST, bootstrap=False)
-class ExtraTreesClassifier(
-    ensembles.ForestClassifier, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
-):
+class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets, learning.Learns):
     """Extremely randomized trees for classes.
 
     A split tries one random cut of each of its features, drawn among the feature's bins from
@@ -65,9 +59,7 @@ class ExtraTreesClassifier(
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
-class ExtraTreesRegressor(
-    ensembles.ForestRegressor, presets.HasPresets, learning.LearnsRows, learning.JoinsTrees
-):
+class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets, learning.Learns):
     """Extremely randomized trees for real numbers.
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.

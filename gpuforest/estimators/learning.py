@@ -63,24 +63,22 @@ def learn(estimator: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float 
     model = fit_scope.snapshot(estimator)
     work = partial(_with_rows, model, X, y, sample_weight, decay_rate)
     forest = registry.run_on_backend(work, **estimator._chosen(X))
-    word = "add_rows" if decay_rate is None else "refit"
-    known = vars(model).get("_training_", {})
-    rows = arrays.count_rows(X) + (known.get("rows", 0) if decay_rate is None else 0)
-    facts = {"_training_": {**known, "rows": rows}} if known else {}
+    facts: dict[str, Any] = {}
+    if known := vars(model).get("_training_"):
+        n_before = known["rows"] if decay_rate is None else 0
+        facts["_training_"] = known | {"rows": n_before + arrays.count_rows(X)}
     if vars(model).get("_altered_") not in RENUMBERED:
-        facts["_altered_"] = word
-    estimator.__dict__ = vars(_with_forest(model, forest, **facts))
+        facts["_altered_"] = "add_rows" if decay_rate is None else "refit"
+    estimator.__dict__ = _with_forest(model, forest, **facts)
     return estimator
 
 
-def _with_forest(estimator: Any, forest: Forest, **facts: Any) -> Any:
-    """An estimator of the same parameters with another forest."""
-    other = object.__new__(type(estimator))
-    known = vars(estimator)
+def _with_forest(estimator: Any, forest: Forest, **facts: Any) -> dict[str, Any]:
+    """What an estimator of the same parameters has that holds another forest."""
+    other, known = fit_scope.snapshot(estimator), vars(estimator)
     other.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
     other._keep(forest)
-    vars(other).update(facts)
-    return other
+    return vars(other) | facts
 
 
 def _with_rows(
@@ -97,9 +95,8 @@ def _with_rows(
     weights = None if weight is None else (weight, targets.integer_weights(weight))
     if adds and not asked.bootstrap:
         _refuse_fractions(forest, weights)
-    if asked.class_weight == "balanced" and not all(
-        map(_has_all, checked.values, forest.coding.labels)
-    ):
+    all_there = [len(np.unique(codes)) for codes in checked.values] if forest.coding.labels else []
+    if asked.class_weight == "balanced" and all_there != [*map(len, forest.coding.labels)]:
         raise ValueError(
             "class_weight='balanced' needs a row of each class: pass some, or fit anew"
         )
@@ -111,7 +108,7 @@ def _with_rows(
         y = task.host_target(checked)
         if drawn.weights is not None:  # rows of no weight may lie anywhere
             y = np.where(drawn.weights[:, None] > 0, y, forest.coding.centre)
-        held = _most_held(forest) if adds else 0.0
+        held = float(leaves.tree_totals(forest, abs(forest.leaf_sums[:, 1:])).max()) if adds else 0
         coding, moments = targets.on_grid(forest.coding, y, drawn.most_weight, held)
     if coding.priors is not None:
         coding = replace(coding, priors=settings.prior_factors(asked, checked, drawn, weight))
@@ -137,7 +134,7 @@ def _refuse(model: Any, adds: bool, mixes: bool) -> None:
         "shrinkage": forest.shrinkage > 0,
     }  # fmt: skip
     asks = capabilities.of_params(known) - {"shrinkage"} | set(compress(uses, uses.values()))
-    capabilities.refuse(model._family, asks, capabilities.NEW_ROWS)
+    capabilities.refuse(model._family, asks, table=capabilities.NEW_ROWS)
 
 
 def _refuse_fractions(forest: Forest, weights: settings.RowWeights) -> None:
@@ -150,16 +147,6 @@ def _refuse_fractions(forest: Forest, weights: settings.RowWeights) -> None:
             "add_rows without bootstrap counts rows by whole numbers, and the sample_weight of "
             f"{'the fit' if scaled else 'these rows'} has others: pass whole numbers, or call refit"
         )
-
-
-def _has_all(codes: np.ndarray, labels: np.ndarray) -> bool:
-    """Whether each class has a row."""
-    return len(np.unique(codes)) == len(labels)
-
-
-def _most_held(forest: Forest) -> float:
-    """The greatest total of the absolute moments in the leaves of a tree."""
-    return float(leaves.tree_totals(forest, np.abs(forest.leaf_sums[:, 1:])).max())
 
 
 def _in_classes(checked: CheckedTarget, coding: TargetCoding) -> CheckedTarget:
@@ -184,8 +171,8 @@ def _in_classes(checked: CheckedTarget, coding: TargetCoding) -> CheckedTarget:
     return CheckedTarget(codes, [*coding.labels])
 
 
-class JoinsTrees:
-    """Adds trees of other forests, and gives trees up."""
+class Learns(LearnsRows):
+    """Adds new rows, trees of other forests, and ways to give trees up."""
 
     def __add__(self: Any, other: Any) -> Any:
         """A new forest of the trees of both, first those of the first one: it predicts the mean
@@ -195,25 +182,20 @@ class JoinsTrees:
         for one in (self, other):
             check_is_fitted(one)
         a, b = self.forest_, other.forest_
-        forest = joining.joined_anew(a, b, self._differences(other))
-        made = clone(self).set_params(n_estimators=forest.n_trees)
-        ours = {n: v for n, v in vars(self).items() if n in KEPT}
-        vars(made).update(ours)
-        return _with_forest(made, forest, _altered_="+")
-
-    def _differences(self: Any, other: Any) -> list[str]:
-        """In what two fitted forests differ that have no common trees then."""
-        a, b = self.forest_, other.forest_
-        names = getattr(self, "feature_names_in_", None), getattr(other, "feature_names_in_", None)
+        names: list[Any] = [getattr(one, "feature_names_in_", None) for one in (self, other)]
         same = {
             "features": np.array_equal(*names) and a.edges.n_features == b.edges.n_features,
             "categories": a.edges.known == b.edges.known,
             "classes, or scales of the target": fit_scope.same_coding(a.coding, b.coding),
             "criterion": self.criterion_ == other.criterion_,
             "voting": a.combine == b.combine, "shrinkage": a.shrinkage == b.shrinkage,
-            "categorical_split": a.multiway == b.multiway or not (len(a.sets) and len(b.sets)),
+            "categorical_split": self.categorical_split == other.categorical_split,
         }  # fmt: skip
-        return [name for name, is_same in same.items() if not is_same]
+        forest = joining.joined_anew(a, b, [name for name, is_same in same.items() if not is_same])
+        made = clone(self).set_params(n_estimators=forest.n_trees)
+        vars(made).update({n: v for n, v in vars(self).items() if n in KEPT})
+        made.__dict__ = _with_forest(made, forest, _altered_="+")
+        return made
 
     def keep_trees(self: Any, index: Any) -> Any:
         """Give up all trees but some, which stay in their order.
@@ -223,14 +205,14 @@ class JoinsTrees:
         """
         check_is_fitted(self)
         model = fit_scope.snapshot(self)
-        trees = np.unique(np.arange(model.forest_.n_trees)[index])
-        if not len(trees):
-            raise ValueError("index leaves no tree: name one or more")
-        return self._keep_trees(model, trees, "keep_trees")
+        return self._keep_trees(model, np.arange(model.forest_.n_trees)[index], "keep_trees")
 
     def _keep_trees(self: Any, model: Any, trees: np.ndarray, word: str) -> Any:
-        other = _with_forest(model, leaves.picked(model.forest_, trees), _altered_=word)
-        self.__dict__ = vars(other.set_params(n_estimators=len(trees)))
+        if not len(trees):
+            raise ValueError("index leaves no tree: name one or more")
+        forest = leaves.picked(model.forest_, np.unique(trees))
+        more = {"_altered_": word, "n_estimators": forest.n_trees}
+        self.__dict__ = _with_forest(model, forest, **more)
         return self
 
     def prune_trees(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:

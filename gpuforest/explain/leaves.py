@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
 from gpuforest.common.parallel import parallel_map
 from gpuforest.core.forest import Forest
-from gpuforest.core.nodes import is_leaf, leaf_rows
+from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows
 from gpuforest.core.target import TargetCoding
 from gpuforest.core.training import Training
 from gpuforest.explain import node_values
@@ -123,7 +124,7 @@ def refilled(
             f"a leaf would have rows of a weight above {MAX_TOTAL_WEIGHT}: fit anew, or call refit"
         )
     nodes, table = in_order(own.nodes.copy(), [sums], coding)
-    none = {"leaf_values": None, "leaf_impurity": None, "shrinkage": 0.0}
+    none: dict[str, Any] = {"leaf_values": None, "leaf_impurity": None, "shrinkage": 0.0}
     new = replace(own, nodes=nodes, leaf_sums=table, **none)
     if decay_rate or (forest.leaf_values is not None and not reached.all()):
         new, old = node_values.own_rows(new), old_values[rows]
@@ -147,11 +148,11 @@ def picked(forest: Forest, trees: np.ndarray) -> Forest:
         sets = sets[np.repeat(chosen, np.diff(forest.set_at, append=len(sets)))]
     leaf = is_leaf(nodes)
     rows, number = np.unique(leaf_rows(nodes[leaf]), return_inverse=True)
-    nodes[leaf] += number.astype(np.uint64) - rows[number].astype(np.uint64)
-    of_rows = {name: getattr(forest, name) for name in ("leaf_sums", "leaf_values")}
-    of_nodes = {name: getattr(forest, name) for name in ("node_values", "node_errors")}
-    return replace(
-        forest, nodes=nodes, tree_offsets=np.concatenate([[0], np.cumsum(sizes[trees])]), sets=sets,
-        **{name: None if a is None else a[rows] for name, a in of_rows.items()},
-        **{name: None if a is None else a[chosen] for name, a in of_nodes.items()},
-    )  # fmt: skip
+    nodes[leaf] = number.astype(np.uint64) + np.uint64(LEAF_WORD)
+    parts: dict[str, Any] = {"nodes": nodes, "sets": sets}
+    wanted = {"leaf_sums": rows, "leaf_values": rows, "node_values": chosen, "node_errors": chosen}
+    for name, at in wanted.items():
+        array = getattr(forest, name)
+        parts[name] = None if array is None else array[at]
+    offsets = np.concatenate([[0], np.cumsum(sizes[trees])])
+    return replace(forest, tree_offsets=offsets, **parts)

@@ -314,7 +314,7 @@ def fewest_trees(
     blocks = [slice(i, i + step) for i in range(0, len(y), step)]
 
     def residuals(block: slice, trees: np.ndarray) -> np.ndarray:
-        return values[rows[block][:, trees].T] - y[block]  # [T, n, n_values]
+        return np.asarray(values[rows[block][:, trees].T] - y[block])  # [T, n, n_values]
 
     # 1. products of the trees' residuals, whose sums over trees are squared errors
     products = np.zeros((T, T))

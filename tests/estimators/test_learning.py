@@ -18,7 +18,10 @@ import gpuforest as gf
 from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.estimators import capabilities
 
-pytestmark = pytest.mark.filterwarnings("ignore:max_samples")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:max_samples"),
+    pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores"),
+]
 FORESTS = (
     gf.RandomForestClassifier, gf.RandomForestRegressor,
     gf.ExtraTreesClassifier, gf.ExtraTreesRegressor,
