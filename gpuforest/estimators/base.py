@@ -71,7 +71,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        words = {"criterion": vars(self).get("criterion")}
+        words: dict[str, Any] = {"criterion": vars(self).get("criterion")}
         capabilities.refuse(self._family, capabilities.of_params(vars(self)), **words)
 
     @fit_scope.with_callbacks

@@ -78,7 +78,8 @@ def _with_forest(estimator: Any, forest: Forest, **facts: Any) -> dict[str, Any]
     other, known = fit_scope.snapshot(estimator), vars(estimator)
     other.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
     other._keep(forest)
-    return vars(other) | facts
+    made: dict[str, Any] = vars(other) | facts
+    return made
 
 
 def _with_rows(

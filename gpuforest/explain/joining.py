@@ -14,7 +14,7 @@ from gpuforest.core.nodes import BIN_MASK, FEATURE_SHIFT, is_leaf
 
 def joined_anew(a: Forest, b: Forest, differences: list[str]) -> Forest:
     """The trees of both, first those of a; a ValueError if the forests differ in something."""
-    edges = a.edges
+    edges: BinEdges | None = a.edges
     if not differences and not _same_bins(a.edges, b.edges):
         differences = ["bins of combined features"] * (a.oblique or b.oblique)
         edges = None if differences else union(a.edges, b.edges)
@@ -52,7 +52,7 @@ def on_edges(forest: Forest, edges: BinEdges) -> Forest:
         return replace(forest, edges=edges)
     nodes = forest.nodes.copy()
     feature = (nodes >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-    for f in np.flatnonzero(edges.kinds != CATEGORICAL):
+    for f in np.flatnonzero(edges.kinds != CATEGORICAL).tolist():
         old, new = _edges_of(forest.edges, f), _edges_of(edges, f)
         at = np.flatnonzero((feature == f) & ~is_leaf(nodes))
         number = np.append(np.searchsorted(new, old), len(new)).astype(np.uint64)

@@ -134,8 +134,8 @@ def refilled(
     if forest.leaf_impurity is not None and decay_rate is not None:
         criterion = training.rules.criterion
         found = node_values.with_leaf_impurity(new, training, backend, y, criterion)
-        kept = np.where(reached, found.leaf_impurity, forest.leaf_impurity[rows])
-        new = replace(new, leaf_impurity=kept)
+        kept = forest.leaf_impurity[rows]
+        new = replace(found, leaf_impurity=np.where(reached, found.leaf_impurity, kept))  # type: ignore[arg-type]
     return new
 
 
