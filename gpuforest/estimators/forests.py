@@ -13,7 +13,7 @@ from gpuforest.growing import predict as prediction
 
 
 @params.parameters(params.FOREST)
-class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets, learning.Learns):
+class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """A random forest for classes.
 
     Examples
@@ -28,18 +28,22 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets, lea
     _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
-class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets, learning.Learns):
+class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.FOREST, bootstrap=False)
-class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets, learning.Learns):
+class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """Extremely randomized trees for classes.
 
     A split tries one random cut of each of its features, drawn among the feature's bins from
@@ -56,10 +60,12 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets, learn
     _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
-class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets, learning.Learns):
+class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.
@@ -68,6 +74,8 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets, learnin
     _splitter = "random"
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)

@@ -33,28 +33,26 @@ KEPT = (
 RENUMBERED = ("+", "keep_trees", "prune_trees")  # trees are no longer numbered as they grew
 
 
-class LearnsRows:
-    """Adds new rows in the leaves of trees that have grown."""
+def refit(self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0) -> Any:
+    """Fill the leaves anew, from these rows: the splits stay.
 
-    def refit(self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0) -> Any:
-        """Fill the leaves anew, from these rows: the splits stay.
+    Each tree draws its bag from these rows as a fit draws it from its own. On the rows of the
+    fit this gives the same model, bit for bit. A leaf that no row reaches stays as it is. What
+    was known of rows out of bag is removed. An error leaves the model as it was.
+    """
+    if not isinstance(decay_rate, Real) or not 0 <= float(decay_rate) <= 1:
+        raise ValueError(f"decay_rate={decay_rate!r} must be a number from 0 to 1")
+    return learn(self, X, y, sample_weight, float(decay_rate))
 
-        Each tree draws its bag from these rows as a fit draws it from its own. On the rows of the
-        fit this gives the same model, bit for bit. A leaf that no row reaches stays as it is. What
-        was known of rows out of bag is removed. An error leaves the model as it was.
-        """
-        if not isinstance(decay_rate, Real) or not 0 <= float(decay_rate) <= 1:
-            raise ValueError(f"decay_rate={decay_rate!r} must be a number from 0 to 1")
-        return learn(self, X, y, sample_weight, float(decay_rate))
 
-    def add_rows(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Add these rows to the sums of the leaves that they reach, without the earlier rows.
+def add_rows(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Add these rows to the sums of the leaves that they reach, without the earlier rows.
 
-        With bootstrap each tree draws the rows that it adds. Without it this gives the same leaves
-        as `refit` with the earlier rows and these. What was known of rows out of bag is removed. An
-        error leaves the model as it was.
-        """
-        return learn(self, X, y, sample_weight, None)
+    With bootstrap each tree draws the rows that it adds. Without it this gives the same leaves
+    as `refit` with the earlier rows and these. What was known of rows out of bag is removed. An
+    error leaves the model as it was.
+    """
+    return learn(self, X, y, sample_weight, None)
 
 
 def learn(estimator: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float | None) -> Any:
@@ -172,74 +170,74 @@ def _in_classes(checked: CheckedTarget, coding: TargetCoding) -> CheckedTarget:
     return CheckedTarget(codes, [*coding.labels])
 
 
-class Learns(LearnsRows):
-    """Adds new rows, trees of other forests, and ways to give trees up."""
+def add(self: Any, other: Any) -> Any:
+    """A new forest of the trees of both, first those of the first one: it predicts the mean
+    over all of them. Its features have the bins of both."""
+    if type(other) is not type(self):
+        return NotImplemented
+    for one in (self, other):
+        check_is_fitted(one)
+    a, b = self.forest_, other.forest_
+    names: list[Any] = [getattr(one, "feature_names_in_", None) for one in (self, other)]
+    same = {
+        "features": np.array_equal(*names) and a.edges.n_features == b.edges.n_features,
+        "categories": a.edges.known == b.edges.known,
+        "classes, or scales of the target": fit_scope.same_coding(a.coding, b.coding),
+        "criterion": self.criterion_ == other.criterion_,
+        "voting": a.combine == b.combine, "shrinkage": a.shrinkage == b.shrinkage,
+        "categorical_split": self.categorical_split == other.categorical_split,
+    }  # fmt: skip
+    forest = joining.joined_anew(a, b, [name for name, is_same in same.items() if not is_same])
+    made = clone(self).set_params(n_estimators=forest.n_trees)
+    vars(made).update({n: v for n, v in vars(self).items() if n in KEPT})
+    made.__dict__ = _with_forest(made, forest, _altered_="+")
+    return made
 
-    def __add__(self: Any, other: Any) -> Any:
-        """A new forest of the trees of both, first those of the first one: it predicts the mean
-        over all of them. Its features have the bins of both."""
-        if type(other) is not type(self):
-            return NotImplemented
-        for one in (self, other):
-            check_is_fitted(one)
-        a, b = self.forest_, other.forest_
-        names: list[Any] = [getattr(one, "feature_names_in_", None) for one in (self, other)]
-        same = {
-            "features": np.array_equal(*names) and a.edges.n_features == b.edges.n_features,
-            "categories": a.edges.known == b.edges.known,
-            "classes, or scales of the target": fit_scope.same_coding(a.coding, b.coding),
-            "criterion": self.criterion_ == other.criterion_,
-            "voting": a.combine == b.combine, "shrinkage": a.shrinkage == b.shrinkage,
-            "categorical_split": self.categorical_split == other.categorical_split,
-        }  # fmt: skip
-        forest = joining.joined_anew(a, b, [name for name, is_same in same.items() if not is_same])
-        made = clone(self).set_params(n_estimators=forest.n_trees)
-        vars(made).update({n: v for n, v in vars(self).items() if n in KEPT})
-        made.__dict__ = _with_forest(made, forest, _altered_="+")
-        return made
 
-    def keep_trees(self: Any, index: Any) -> Any:
-        """Give up all trees but some, which stay in their order.
+def keep_trees(self: Any, index: Any) -> Any:
+    """Give up all trees but some, which stay in their order.
 
-        The forest predicts as if only these had grown. What was known of rows out of bag is
-        removed.
-        """
-        check_is_fitted(self)
-        model = fit_scope.snapshot(self)
-        return self._keep_trees(model, np.arange(model.forest_.n_trees)[index], "keep_trees")
+    The forest predicts as if only these had grown. What was known of rows out of bag is
+    removed.
+    """
+    check_is_fitted(self)
+    model = fit_scope.snapshot(self)
+    return _keep_trees(self, model, np.arange(model.forest_.n_trees)[index], "keep_trees")
 
-    def _keep_trees(self: Any, model: Any, trees: np.ndarray, word: str) -> Any:
-        if not len(trees):
-            raise ValueError("index leaves no tree: name one or more")
-        forest = leaves.picked(model.forest_, np.unique(trees))
-        more = {"_altered_": word, "n_estimators": forest.n_trees}
-        self.__dict__ = _with_forest(model, forest, **more)
-        return self
 
-    def prune_trees(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Give up the trees that other trees make superfluous, by rows X that grew no tree.
+def _keep_trees(self: Any, model: Any, trees: np.ndarray, word: str) -> Any:
+    if not len(trees):
+        raise ValueError("index leaves no tree: name one or more")
+    forest = leaves.picked(model.forest_, np.unique(trees))
+    more = {"_altered_": word, "n_estimators": forest.n_trees}
+    self.__dict__ = _with_forest(model, forest, **more)
+    return self
 
-        Trees are taken one by one, each time the tree that lowers the loss of these rows most. The
-        fewest trees stay whose loss is within a standard error of the least. The loss is the mean
-        squared error; of classes that of the probabilities (Brier's score).
 
-        References
-        ----------
-        R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries
-        of models", ICML 2004.
-        """
-        check_is_fitted(self)
-        model = fit_scope.snapshot(self)
-        forest, reached = model.forest_, np.asarray(arrays.to_host(model.apply(X)))
-        on = task.On(criteria.CRITERIA[model.criterion_], HOST)
-        checked = _in_classes(model._task.check(y, len(reached), on), forest.coding)
-        weight = validation.check_weights(sample_weight, len(reached))
-        wanted = task.host_target(checked)
-        if labels := forest.coding.labels:
-            wanted = np.hstack([
-                codes[:, None] == np.arange(len(known))
-                for codes, known in zip(wanted.T, labels, strict=True)
-            ])  # fmt: skip
-        nodes = forest.nodes[reached + forest.tree_offsets[:-1]]
-        trees = pruning.fewest_trees(forest, leaf_rows(nodes), wanted * 1.0, weight)
-        return self._keep_trees(model, trees, "prune_trees")
+def prune_trees(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Give up the trees that other trees make superfluous, by rows X that grew no tree.
+
+    Trees are taken one by one, each time the tree that lowers the loss of these rows most. The
+    fewest trees stay whose loss is within a standard error of the least. The loss is the mean
+    squared error; of classes that of the probabilities (Brier's score).
+
+    References
+    ----------
+    R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries
+    of models", ICML 2004.
+    """
+    check_is_fitted(self)
+    model = fit_scope.snapshot(self)
+    forest, reached = model.forest_, np.asarray(arrays.to_host(model.apply(X)))
+    on = task.On(criteria.CRITERIA[model.criterion_], HOST)
+    checked = _in_classes(model._task.check(y, len(reached), on), forest.coding)
+    weight = validation.check_weights(sample_weight, len(reached))
+    wanted = task.host_target(checked)
+    if labels := forest.coding.labels:
+        wanted = np.hstack([
+            codes[:, None] == np.arange(len(known))
+            for codes, known in zip(wanted.T, labels, strict=True)
+        ])  # fmt: skip
+    nodes = forest.nodes[reached + forest.tree_offsets[:-1]]
+    trees = pruning.fewest_trees(forest, leaf_rows(nodes), wanted * 1.0, weight)
+    return _keep_trees(self, model, trees, "prune_trees")

@@ -227,7 +227,7 @@ def _rows(X: Any, rows: np.ndarray, backend: Backend) -> Any:
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_A_TREE)
-class DecisionTreeClassifier(SingleTree, learning.LearnsRows, base.Classifier):
+class DecisionTreeClassifier(SingleTree, base.Classifier):
     """A decision tree (CART) for classes.
 
     Where every feature has at most 1,023 distinct values (or `max_bins`) this is the exact
@@ -235,6 +235,7 @@ class DecisionTreeClassifier(SingleTree, learning.LearnsRows, base.Classifier):
     """
 
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
+    refit, add_rows = learning.refit, learning.add_rows
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
         """Class proportions in the leaf that each row reaches."""
@@ -242,5 +243,7 @@ class DecisionTreeClassifier(SingleTree, learning.LearnsRows, base.Classifier):
 
 
 @params.parameters(params.SINGLE_TREE, params.OF_NUMBERS, params.OF_A_TREE)
-class DecisionTreeRegressor(SingleTree, learning.LearnsRows, base.Regressor):
+class DecisionTreeRegressor(SingleTree, base.Regressor):
     """A decision tree (CART) for real numbers, as exact as `DecisionTreeClassifier`."""
+
+    refit, add_rows = learning.refit, learning.add_rows

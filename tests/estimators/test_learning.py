@@ -5,8 +5,6 @@ a sum of forests predicts the mean over the trees of both.
 """
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -16,6 +14,7 @@ from engine import same_forest
 import gpuforest as gf
 from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.estimators import capabilities
+from gpuforest.tools.cli.main import main
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:max_samples"),
@@ -284,23 +283,26 @@ def test_fewer_trees_are_as_good_by_the_rows_that_choose_them(kind):
     assert same_forest(*found)
 
 
-def test_commands_refit_and_merge(tmp_path):
+def test_commands_refit_and_merge(tmp_path, monkeypatch, capsys):
     X, y = rows_of(gf.RandomForestClassifier)
     frame = pd.DataFrame(X, columns=[*"abcd"]).assign(y=y)
     frame.to_csv(tmp_path / "rows.csv", index=False)
 
+    monkeypatch.chdir(tmp_path)
+
     def run(*words):
-        command = [sys.executable, "-P", "-m", "gpuforest.cli", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        status, said = main([*words]), capsys.readouterr()
+        return status, said.out + said.err
 
     model = made(gf.RandomForestClassifier).fit(frame[[*"abcd"]], y)
     model.save(tmp_path / "model")
-    done = run("refit", "model", "rows.csv", "--target", "y", "--out", "again")
-    assert "150 rows taken" in done.stdout, done.stderr
-    assert same_forest(gf.load(tmp_path / "again").forest_, model.forest_)
-    assert "14 trees" in run("merge", "model", "again", "--out", "both").stdout
-    assert len(gf.load(tmp_path / "both")) == 14
-    refused = run("refit", "both", "rows.csv", "--target", "y", "--out", "other")
-    assert refused.returncode == 2
-    assert "cannot draw the bags" in refused.stderr
+    assert (
+        "150 rows taken" in run("refit", "model", "rows.csv", "--target", "y", "--out", "again")[1]
+    )
+    assert same_forest(gf.load("again").forest_, model.forest_)
+    assert "14 trees" in run("merge", "model", "again", "--out", "both")[1]
+    assert len(gf.load("both")) == 14
+    status, said = run("refit", "both", "rows.csv", "--target", "y", "--out", "other")
+    assert status == 2
+    assert "cannot draw the bags" in said
     assert not (tmp_path / "other").exists()
