@@ -128,6 +128,7 @@ REFUSALS = [
 
 # what `refit` and `add_rows` of fitted trees refuse; "add_rows": that alone does
 NEW_ROWS = [
+    Refusal("survival", "", "leaves of survival trees hold hazards of all rows: fit anew"),
     Refusal("groups", "", "new rows have no groups, and the trees drew whole groups: fit anew"),
     Refusal("ordered", "",
         "new rows are of no target statistics, which the trees were grown from: fit anew, with "

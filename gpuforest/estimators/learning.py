@@ -126,6 +126,7 @@ def _refuse(model: Any, adds: bool, mixes: bool) -> None:
     drawn, renumbered = known.get("_sampling_"), known.get("_altered_") in RENUMBERED
     whole = asked.bootstrap and isinstance(asked.max_samples, Integral)
     uses = {
+        "survival": criteria.CRITERIA[model.criterion_].task == "survival",
         "groups": drawn is not None and drawn.groups is not None,
         "ordered": forest.edges.statistics, "renumbered": renumbered and asked.bootstrap,
         "class_weight": asked.class_weight is not None, "max_samples": whole,

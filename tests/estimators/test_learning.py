@@ -192,6 +192,14 @@ def test_what_takes_no_new_rows_says_so_and_stays(name, model, of_fit, method, p
     assert vars(model).keys() == known.keys()
 
 
+def test_survival_trees_take_no_new_rows():
+    X, time = rows_of(gf.RandomForestRegressor)
+    y = np.array([(True, t) for t in np.exp(time)], [("event", bool), ("time", float)])
+    tree = gf.RandomSurvivalForest(n_estimators=2, random_state=0).fit(X, y)[0]
+    with pytest.raises(ValueError, match="hold hazards"):
+        tree.refit(X, y)
+
+
 @pytest.mark.parametrize(("kind", "change", "message"), [
     (gf.ExtraTreesClassifier, lambda X, y: (X, np.where(y == "mid", "new", y)), "class 'new'"),
     (gf.ExtraTreesClassifier, lambda X, y: (X[:, :3], y), "3 features"),
