@@ -23,6 +23,7 @@ from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.causal import CausalForest
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
+from gpuforest.estimators.learning import RENUMBERED
 from gpuforest.estimators.quantile_forests import QuantileForest
 from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.estimators.survival_boosting import HistGradientBoostingSurvival
@@ -42,6 +43,7 @@ from gpuforest.export.model_file import (
 )
 from gpuforest.kernels.gradients.host_losses import AFT
 
+ALTERED = ("refit", "add_rows", *RENUMBERED)
 NESTED = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # as parameters of others
 CHECKED = 2**19  # training rows and trees of a survival forest whose risks are checked at once
 
@@ -182,6 +184,9 @@ def _facts(header: Header, arrays: Arrays, forest: Forest) -> dict[str, Any]:
         need("unbiased_importances" in header["parameters"], "importances of no forest")
         found["_unbiased_importances_"] = importances
     need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
+    if "altered" in header:
+        need(header["altered"] in ALTERED, "trees that something unknown has changed")
+        found["_altered_"] = header["altered"]
     return found
 
 

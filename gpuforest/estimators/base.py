@@ -53,6 +53,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     n_outputs_: int
     verbose: int = 0
     _sampling_: rules.Sampling
+    _altered_: str  # the method that has changed the trees since their fit
     _splitter = "best"
     _takes_outputs = False  # targets [n_samples, n_outputs]
     _to_sklearn = staticmethod(imports.deferred("gpuforest.export.sklearn", "to_sklearn"))
@@ -70,7 +71,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        words = {"criterion": vars(self).get("criterion")}
+        words: dict[str, Any] = {"criterion": vars(self).get("criterion")}
         capabilities.refuse(self._family, capabilities.of_params(vars(self)), **words)
 
     @fit_scope.with_callbacks
@@ -104,6 +105,11 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         """The trees to which warm_start adds; a ValueError if there are more than wanted."""
         if not getattr(self, "warm_start", False) or not hasattr(self, "forest_"):
             return 0
+        if hasattr(self, "_altered_"):
+            raise ValueError(
+                f"warm_start adds trees to those of a fit, and {self._altered_} has changed these: "
+                "set warm_start=False"
+            )
         n = self.forest_.n_trees
         if self._most_trees < n:
             raise ValueError(

@@ -1,6 +1,6 @@
 """What a fit can be given, and what it cannot be given together: the one table of refusals."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -126,6 +126,32 @@ REFUSALS = [
         "RandomForestRegressor or ExtraTreesRegressor for monotonic means", "quantiles"),
 ]  # fmt: skip
 
+# what `refit` and `add_rows` of fitted trees refuse; "add_rows": that alone does
+NEW_ROWS = [
+    Refusal("survival", "", "leaves of survival trees hold hazards of all rows: fit anew"),
+    Refusal("groups", "", "new rows have no groups, and the trees drew whole groups: fit anew"),
+    Refusal("ordered", "",
+        "new rows are of no target statistics, which the trees were grown from: fit anew, with "
+        "categorical_split='subset' to add rows later"),
+    Refusal("absolute error", "",
+        "leaves of medians do not follow from sums of rows: fit anew, or by another criterion"),
+    Refusal("monotonic", "",
+        "new rows may break the order that monotonic_cst asks for: fit anew, or without it"),
+    Refusal("renumbered", "",
+        "a forest after +, keep_trees or prune_trees cannot draw the bags of its trees again: "
+        "refit or add rows before, or grow with bootstrap=False"),
+    Refusal("shrinkage", "decay_rate",
+        "decay_rate mixes values that are not shrunk: set decay_rate=0, or shrinkage=0 and fit"),
+    Refusal("mixed", "add_rows",
+        "leaves hold values that refit with a decay_rate has mixed, and no sums: call refit"),
+    Refusal("max_samples", "add_rows",
+        "max_samples is the number of rows of a bag of the fit: set it to a share of the rows"),
+    *(Refusal(a, "add_rows",
+        "the weights of classes depend on all rows, earlier ones too: call refit with all rows, or "
+        "fit without class_weight, max_samples of classes and priors")
+        for a in ("class_weight", "by class", "priors")),
+]  # fmt: skip
+
 
 def of_params(params: Mapping[str, Any]) -> set[str]:
     """The capabilities that parameters ask for, as far as the table has them."""
@@ -147,9 +173,11 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
     return set(compress(asked, asked.values()))
 
 
-def refuse(family: str, uses: Container[str], **words: Any) -> None:
+def refuse(
+    family: str, uses: Container[str], *, table: Sequence[Refusal] = REFUSALS, **words: Any
+) -> None:
     """Raise a ValueError if a family of estimators refuses some of these capabilities."""
-    for refusal in REFUSALS:
+    for refusal in table:
         both = refusal.a in uses and (not refusal.b or refusal.b in uses)
         if both and family in refusal.families.split():
             raise ValueError(refusal.message.format(**words))

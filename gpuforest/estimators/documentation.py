@@ -162,6 +162,10 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         '`ccp_alpha_` and `pruning_curve_`. "reduced_error" (Quinlan 1987) makes a node a leaf, '
         "from the bottom up, where the loss of these rows does not rise. The error is the share of "
         "wrong classes, the mean squared or absolute error, or the mean Poisson deviance."),
+    "decay_rate": ("float, default=0.0",
+        "From 0 to 1: the value of a leaf is decay_rate times its old value, and 1 - decay_rate "
+        "times that of the new rows, as in LightGBM."),
+    "index": ("slice, or array-like of int or bool", "The trees that stay."),
     "rule": ('{"min", "one_se"}, default="min"', 'For "cost_complexity": see `ccp_rule`.'),
     "AdaBoost.fit sample_weight": (LABELS,
         "Weights >= 0 of the first round; None: all are equal. A row of weight zero has no "
@@ -217,6 +221,7 @@ RETURNS = {
         "some bag",
     "quantile_ranks": "float64 ndarray of shape (n_samples,) or (n_samples, n_outputs), from 0 to "
         "1",
+    "refit": "self", "add_rows": "self", "keep_trees": "self", "prune_trees": "self",
     "prune": "self, which has another tree now", "fit_transform": "as `transform`",
     "Classifier.predict": "Array of shape (n_samples,) or (n_samples, n_outputs), of the dtype of "
         "`classes_` and of the kind of X: where X is on a GPU, a result on it; but strings and "
@@ -237,6 +242,10 @@ RETURNS = {
 AS_SHAP = {"ValueError, TypeError": "As of `shap_values`."}
 UNJUDGED = {
     "ValueError": "The forest was fitted without oob_score=True, or grows without bootstrap."
+}
+NEW_ROWS = {
+    "ValueError": "X, y or weights that `fit` would refuse; an unknown class, or numbers too far "
+    "from those of the fit; a model whose leaves are no sums of rows: see docs/learning.md."
 }
 NO_BACKEND = "The backend cannot run on this machine, or its GPU has too little memory."
 # errors of methods, by their names or their classes and names
@@ -265,6 +274,9 @@ RAISES = {
         "ValueError": "An unknown method or rule; X, y or weights that `fit` would refuse, or of "
         "another number of outputs.",
     },
+    "refit": NEW_ROWS, "add_rows": NEW_ROWS,
+    "keep_trees": {"IndexError": "A tree that there is not.", "ValueError": "No tree."},
+    "prune_trees": {"ValueError": "X, y or weights that `fit` would refuse; an unknown class."},
     "BorutaSelector.fit": {
         "TypeError": "Another estimator than a forest of gpuforest.",
         "ValueError": "A parameter out of its range; what the forest refuses; importances by rows "

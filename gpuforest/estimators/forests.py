@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest.core.nodes import is_leaf
 from gpuforest.data.arrays import to_host
-from gpuforest.estimators import bases, ensembles, params, presets
+from gpuforest.estimators import bases, ensembles, learning, params, presets
 from gpuforest.growing import predict as prediction
 
 
@@ -28,6 +28,8 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
@@ -36,6 +38,8 @@ class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.FOREST, bootstrap=False)
@@ -56,6 +60,8 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     _presets = presets.FOREST_OF_CLASSES
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
@@ -68,6 +74,8 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     _splitter = "random"
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
+    refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
+    keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
 @params.parameters(params.EMBEDDING, params.UNSUPERVISED, max_depth=5)

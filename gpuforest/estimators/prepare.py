@@ -38,7 +38,7 @@ def read(estimator: Any, given: FitInput, backend: base.Backend) -> Rows:
 def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
     """Raise a ValueError if the estimator does not support these data with these parameters."""
     uses = capabilities.of_params(params) | rows.uses(estimator.categorical_split)
-    words = {"criterion": params.get("criterion")}
+    words: dict[str, Any] = {"criterion": params.get("criterion")}
     if "outputs" in uses:
         words["shape"] = (rows.n_rows, n_outputs(rows.target))
         uses |= {"outputs of classes"} if rows.target.classes is not None else set()

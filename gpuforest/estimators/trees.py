@@ -19,7 +19,7 @@ from gpuforest.core import criteria, nodes
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, binned, validation
-from gpuforest.estimators import base, params, task
+from gpuforest.estimators import base, learning, params, task
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.explain import paths, pruning
 from gpuforest.explain.pruning import Trial
@@ -235,6 +235,7 @@ class DecisionTreeClassifier(SingleTree, base.Classifier):
     """
 
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
+    refit, add_rows = learning.refit, learning.add_rows
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
         """Class proportions in the leaf that each row reaches."""
@@ -244,3 +245,5 @@ class DecisionTreeClassifier(SingleTree, base.Classifier):
 @params.parameters(params.SINGLE_TREE, params.OF_NUMBERS, params.OF_A_TREE)
 class DecisionTreeRegressor(SingleTree, base.Regressor):
     """A decision tree (CART) for real numbers, as exact as `DecisionTreeClassifier`."""
+
+    refit, add_rows = learning.refit, learning.add_rows

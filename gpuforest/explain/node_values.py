@@ -92,8 +92,8 @@ def with_leaf_impurity(
     with np.errstate(over="ignore"):  # a spread beyond all numbers is infinite
         spread = criterion.spread(y, mean).mean(axis=1)
         total = np.bincount(leaf, weights * spread, minlength=V)
-    # no leaf is without weight; a deviance of zero may come out below it by rounding
-    impurity = np.maximum(total / np.bincount(leaf, weights, minlength=V), 0.0)
+    # new rows may leave out a leaf; a deviance of zero may come out below it by rounding
+    impurity = np.maximum(total / np.maximum(np.bincount(leaf, weights, minlength=V), 1), 0.0)
     return replace(forest, leaf_impurity=impurity)
 
 

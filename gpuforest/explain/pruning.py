@@ -40,6 +40,7 @@ from gpuforest.explain.paths import decision_paths, split_nodes
 from gpuforest.growing.assemble import in_order
 
 BLOCK_ROWS = 2**16  # whose ways down are held at once: about 50 MB at a depth of 20
+TREE_VALUES = 2**22  # predictions of trees that are held at once: some 100 MB
 RULES = ("min", "one_se")
 
 
@@ -295,6 +296,51 @@ def choose(errors: np.ndarray, std_errors: np.ndarray, rule: str) -> int:
     best = np.flatnonzero(errors == errors.min())[-1]
     most = errors[best] + (std_errors[best] if rule == "one_se" else 0.0)
     return int(np.flatnonzero(errors <= most)[-1])
+
+
+def fewest_trees(
+    forest: Forest, rows: np.ndarray, y: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """Numbers i64[n], ascending, of the fewest trees whose mean squared error is within a standard
+    error of the least. Trees come one by one, each time the one that lowers the error most, the
+    first of equals (Caruana et al. 2004, without replacement).
+
+    rows : i64[N, T], the row of the leaf table that each row reaches in each tree
+    y : f64[N, n_values]
+    weights : f64[N], or None"""
+    T, values = forest.n_trees, forest.values
+    w = np.ones(len(y)) if weights is None else weights
+    step = max(1, TREE_VALUES // (T * y.shape[1]))
+    blocks = [slice(i, i + step) for i in range(0, len(y), step)]
+
+    def residuals(block: slice, trees: np.ndarray) -> np.ndarray:
+        return np.asarray(values[rows[block][:, trees].T] - y[block])  # [T, n, n_values]
+
+    # 1. products of the trees' residuals, whose sums over trees are squared errors
+    products = np.zeros((T, T))
+    for block in blocks:
+        left = residuals(block, np.arange(T))
+        weighed = (left * w[block][:, None]).reshape(T, -1)
+        products += np.einsum("ta,ua->tu", weighed, left.reshape(T, -1))
+    order, total, with_chosen, open_trees = list[int](), 0.0, np.zeros(T), np.ones(T, bool)
+    for _ in range(T):
+        errors = total + 2 * with_chosen + products.diagonal()
+        best = int(np.where(open_trees, errors, np.inf).argmin())
+        order.append(best)
+        total, open_trees[best] = errors[best], False
+        with_chosen = with_chosen + products[best]
+    # 2. errors of the first trees in this order, and their standard errors
+    sums, counts = np.zeros((3, T)), np.arange(1, T + 1)[:, None, None]
+    for block in blocks:
+        means = np.cumsum(residuals(block, np.array(order)), axis=0) / counts
+        loss = (means**2).mean(axis=2) * w[block]
+        sums += np.stack([loss.sum(axis=1), (loss * w[block]).sum(axis=1), (loss**2).sum(axis=1)])
+    errors = sums[0] / w.sum()
+    spread = sums[2] - 2 * errors * sums[1] + errors**2 * (w**2).sum()
+    std_errors = np.sqrt(np.maximum(spread, 0.0)) / w.sum()
+    best = int(errors.argmin())
+    n = int(np.flatnonzero(errors <= errors[best] + std_errors[best])[0]) + 1
+    return np.sort(np.array(order[:n], np.int64))
 
 
 def reduced_error(trial: Trial) -> np.ndarray:

@@ -105,7 +105,7 @@ PROOF = {
 # the forms of what a header holds: a type, a list of one form, or a dict, in which names that end
 # with "?" may be absent
 HEADER: dict[str, Any] = {
-    **dict.fromkeys(("estimator", "criterion", "classes_dtype?", "combine?"), str),
+    **dict.fromkeys(("estimator", "criterion", "classes_dtype?", "combine?", "altered?"), str),
     **dict.fromkeys(("scale", "oob_score?", "ccp_alpha?", "offset?", "shrinkage?"), float),
     **{name: [str] for name in ("feature_names?", "classes?")},
     **dict.fromkeys(("votes?", "oblique?"), bool),
@@ -348,6 +348,7 @@ def _header(model: Model, sampling: rules.Sampling | None) -> Header:
         "boosting": boosting,
         "draws": sampling and _draws(sampling),
         "by_blocks": "_judges_" in facts or None,
+        "altered": facts.get("_altered_"),
     }
     return {name: value for name, value in header.items() if value is not None}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,11 +11,13 @@ from gpuforest.backends.base import Array, Backend
 from gpuforest.backends.numpy import HOST
 from gpuforest.common.dtypes import LABEL, MAX_TOTAL_WEIGHT, MOMENT, WEIGHT
 from gpuforest.common.sums import blocks, total_of
-from gpuforest.core.target import Target, TargetCoding, moment_bits
+from gpuforest.core.target import MOMENT_BITS, SUM_BITS, Target, TargetCoding, moment_bits
 
 # Scores are squares, in float64. If half of the distinct targets lie within this part of the whole
 # range, squares around its middle would leave the gains among them few digits
 FAR = 2.0**-16
+# of a grid of earlier targets: the fewest steps between new ones, and how much wider steps get
+LOST_STEPS, MOST_SHIFT = 2**10, 30
 LOOK_ROWS = 2048  # evenly spaced rows that say whether all targets need to be looked at
 
 
@@ -66,6 +69,28 @@ def encode_moments(
         scale = float(np.exp2(min(bits - exponent, 1000)))
     moments = xp.astype(xp.round((y - backend.asarray(centre)) * scale), MOMENT)
     return TargetCoding(None, centre, scale), moments
+
+
+def on_grid(
+    coding: TargetCoding, y: np.ndarray, most_weight: int, held: float = 0.0
+) -> tuple[TargetCoding, np.ndarray]:
+    """A coding of numbers and the moments i64[N, K] of other targets f64[N, K] in it. Its steps are
+    a power of two wider where the sums of rows of this total weight would overflow, or `held`: what
+    sums have already. A ValueError if the steps would be too wide for one target or the other."""
+    with np.errstate(over="ignore"):
+        most = float(np.abs(np.round((y - coding.centre) * coding.scale)).max(initial=0.0))
+        total = most * most_weight + held
+    shift = max(math.frexp(most)[1] - MOMENT_BITS - 1, math.frexp(total)[1] - SUM_BITS, 0)
+    scale = coding.scale * 2.0**-shift
+    spread = np.ptp(y, axis=0) * scale
+    lost = (spread > 0) & (spread < LOST_STEPS) & (np.abs(y).max(axis=0) * scale < 2.0**30)
+    if shift > MOST_SHIFT or not math.isfinite(total) or lost.any():
+        raise ValueError(
+            f"the forest holds targets in steps of {1 / coding.scale:.3g}, and y has numbers too "
+            "far away, or too near to each other, for these: fit anew"
+        )
+    coding = replace(coding, scale=scale) if shift else coding
+    return coding, np.round((y - coding.centre) * scale).astype(MOMENT)
 
 
 def typical_ranges(y: Array, limits: np.ndarray, backend: Backend) -> tuple[np.ndarray, np.ndarray]:

@@ -85,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     with interrupt_after():  # slow imports, here: an interrupt of them is quiet too
         from gpuforest.compiler.families import TITLES
-        from gpuforest.tools.cli import inspect, plot, predict, train, verify
+        from gpuforest.tools.cli import inspect, learn, plot, predict, train, verify
         from gpuforest.tools.cli.options import declare
 
     top = Parser(prog="gpuforest", description="Random forests from the command line.")
@@ -96,6 +96,7 @@ def parser() -> argparse.ArgumentParser:
     for name, summary, tables, run in (
         ("train", "Train a model on a file, and save it.", (train.add_arguments,), train.run),
         *predict.COMMANDS,
+        *learn.COMMANDS,
         *inspect.COMMANDS,
         verify.COMMAND,
         *plot.COMMANDS,

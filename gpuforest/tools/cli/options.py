@@ -49,6 +49,7 @@ NO_OPTION = "estimator"  # of bagging and adaboost: their trees take the options
 # what some words of the tables stand for
 WORDS: dict[str, dict[str, Any]] = {word: {"type": int} for word in ("N", "D")}
 WORDS |= {word: {"action": "append"} for word in ("COLS", "WORDS")}
+WORDS["RATE"] = {"type": float}
 
 MODEL = "MODEL  a file that `gpuforest train` wrote"
 FILE = (

@@ -1,0 +1,244 @@
+"""Fitted trees that take new rows, and forests that gain and lose trees."""
+
+from dataclasses import replace
+from functools import partial
+from itertools import compress
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
+from gpuforest.backends.numpy import HOST
+from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
+from gpuforest.core import criteria
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import leaf_rows
+from gpuforest.core.target import CheckedTarget, TargetCoding
+from gpuforest.core.training import Training
+from gpuforest.data import arrays, validation
+from gpuforest.estimators import base, capabilities, fit_scope, settings, task
+from gpuforest.explain import joining, leaves, node_values, pruning
+from gpuforest.growing import edges, targets
+
+# what stays of a fit; the rest is about rows and trees that are others then
+KEPT = (
+    "n_features_in_", "feature_names_in_", "criterion_", "backend_", "ccp_alpha_",
+    "pruning_curve_", "source_", "oob_parameters_", "oob_max_features_", "oob_shrinkage_",
+    "_altered_",
+)  # fmt: skip
+RENUMBERED = ("+", "keep_trees", "prune_trees")  # trees are no longer numbered as they grew
+
+
+def refit(self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0) -> Any:
+    """Fill the leaves anew, from these rows: the splits stay.
+
+    Each tree draws its bag from these rows as a fit draws it from its own. On the rows of the
+    fit this gives the same model, bit for bit. A leaf that no row reaches stays as it is. What
+    was known of rows out of bag is removed. An error leaves the model as it was.
+    """
+    if not isinstance(decay_rate, Real) or not 0 <= float(decay_rate) <= 1:
+        raise ValueError(f"decay_rate={decay_rate!r} must be a number from 0 to 1")
+    return learn(self, X, y, sample_weight, float(decay_rate))
+
+
+def add_rows(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Add these rows to the sums of the leaves that they reach, without the earlier rows.
+
+    With bootstrap each tree draws the rows that it adds. Without it this gives the same leaves
+    as `refit` with the earlier rows and these. What was known of rows out of bag is removed. An
+    error leaves the model as it was.
+    """
+    return learn(self, X, y, sample_weight, None)
+
+
+def learn(estimator: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float | None) -> Any:
+    """The estimator, whose leaves take new rows; decay_rate : None adds them, see `refilled`."""
+    check_is_fitted(estimator)
+    model = fit_scope.snapshot(estimator)
+    work = partial(_with_rows, model, X, y, sample_weight, decay_rate)
+    forest = registry.run_on_backend(work, **estimator._chosen(X))
+    facts: dict[str, Any] = {}
+    if known := vars(model).get("_training_"):
+        n_before = known["rows"] if decay_rate is None else 0
+        facts["_training_"] = known | {"rows": n_before + arrays.count_rows(X)}
+    if vars(model).get("_altered_") not in RENUMBERED:
+        facts["_altered_"] = "add_rows" if decay_rate is None else "refit"
+    estimator.__dict__ = _with_forest(model, forest, **facts)
+    return estimator
+
+
+def _with_forest(estimator: Any, forest: Forest, **facts: Any) -> dict[str, Any]:
+    """What an estimator of the same parameters has that holds another forest."""
+    other, known = fit_scope.snapshot(estimator), vars(estimator)
+    other.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
+    other._keep(forest)
+    made: dict[str, Any] = vars(other) | facts
+    return made
+
+
+def _with_rows(
+    model: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float | None, backend: Backend
+) -> Forest:
+    """The forest after it has taken new rows."""
+    forest, asked, adds = model.forest_, base.grown_settings(model), decay_rate is None
+    _refuse(model, adds, bool(decay_rate))
+    table = validation.check_table(model, X, backend)
+    n_rows = int(table.shape[0])
+    on = task.On(criteria.CRITERIA[model.criterion_], backend)
+    checked = _in_classes(model._task.check(y, n_rows, on), forest.coding)
+    weight = validation.check_weights(sample_weight, n_rows)
+    weights = None if weight is None else (weight, targets.integer_weights(weight))
+    if adds and not asked.bootstrap:
+        _refuse_fractions(forest, weights)
+    all_there = [len(np.unique(codes)) for codes in checked.values] if forest.coding.labels else []
+    if asked.class_weight == "balanced" and all_there != [*map(len, forest.coding.labels)]:
+        raise ValueError(
+            "class_weight='balanced' needs a row of each class: pass some, or fit anew"
+        )
+    drawn = settings.sampling_of(asked, n_rows, weights, checked)
+    if forest.coding.labels:
+        encoded = model._task.encode_target(checked, drawn, on)
+        coding, moments = forest.coding, encoded.y
+    else:
+        y = task.host_target(checked)
+        if drawn.weights is not None:  # rows of no weight may lie anywhere
+            y = np.where(drawn.weights[:, None] > 0, y, forest.coding.centre)
+        held = float(leaves.tree_totals(forest, abs(forest.leaf_sums[:, 1:])).max()) if adds else 0
+        coding, moments = targets.on_grid(forest.coding, y, drawn.most_weight, held)
+    if coding.priors is not None:
+        coding = replace(coding, priors=settings.prior_factors(asked, checked, drawn, weight))
+    rules = settings.rules_of(asked, table.shape[1], drawn, coding, bool(forest.edges.categories))
+    matrix = edges.bin_matrix(table, forest.edges, backend)
+    target = targets.placed(coding, moments, backend)
+    training = Training(matrix, target, drawn, rules, forest.seed)
+    new = leaves.refilled(forest, training, backend, checked.values, decay_rate)
+    amount = float(asked.shrinkage) * drawn.mean_weight
+    return node_values.shrink(new, forest.shrinkage if adds else amount)
+
+
+def _refuse(model: Any, adds: bool, mixes: bool) -> None:
+    """Raise a ValueError if the model takes no new rows."""
+    forest, known, asked = model.forest_, vars(model), base.grown_settings(model)
+    drawn, renumbered = known.get("_sampling_"), known.get("_altered_") in RENUMBERED
+    whole = asked.bootstrap and isinstance(asked.max_samples, Integral)
+    uses = {
+        "survival": criteria.CRITERIA[model.criterion_].task == "survival",
+        "groups": drawn is not None and drawn.groups is not None,
+        "ordered": forest.edges.statistics, "renumbered": renumbered and asked.bootstrap,
+        "class_weight": asked.class_weight is not None, "max_samples": whole,
+        "mixed": forest.leaf_values is not None, "add_rows": adds, "decay_rate": mixes,
+        "shrinkage": forest.shrinkage > 0,
+    }  # fmt: skip
+    asks = capabilities.of_params(known) - {"shrinkage"} | set(compress(uses, uses.values()))
+    capabilities.refuse(model._family, asks, table=capabilities.NEW_ROWS)
+
+
+def _refuse_fractions(forest: Forest, weights: settings.RowWeights) -> None:
+    """Raise a ValueError if the weights of earlier or new rows are not in units of one row."""
+    total = leaves.tree_totals(forest, leaves.weight_of(forest.leaf_sums, forest.coding)).max()
+    # other weights than whole numbers are scaled to at least this total
+    scaled = total >= 2 ** (MAX_TOTAL_WEIGHT.bit_length() - 2)
+    if scaled or (weights is not None and not np.array_equal(*weights)):
+        raise ValueError(
+            "add_rows without bootstrap counts rows by whole numbers, and the sample_weight of "
+            f"{'the fit' if scaled else 'these rows'} has others: pass whole numbers, or call refit"
+        )
+
+
+def _in_classes(checked: CheckedTarget, coding: TargetCoding) -> CheckedTarget:
+    """A target in the class codes of a coding; a ValueError for other classes or outputs."""
+    if (n := task.n_outputs(checked)) != coding.n_outputs:
+        raise ValueError(
+            f"y has {n} outputs, but the model was fitted to {coding.n_outputs}: pass as many"
+        )
+    if checked.classes is None:
+        return checked
+    codes = []
+    for values, labels, known in zip(checked.values, checked.classes, coding.labels, strict=True):
+        number = {label: code for code, label in enumerate(known.tolist())}
+        for label in labels.tolist():
+            if label not in number:
+                raise ValueError(
+                    f"y has the class {label!r}, which the model was not fitted to: leave its rows "
+                    "out, or fit anew"
+                )
+        of_labels = np.array([number[label] for label in labels.tolist()])
+        codes.append(of_labels[arrays.to_host(values)])
+    return CheckedTarget(codes, [*coding.labels])
+
+
+def add(self: Any, other: Any) -> Any:
+    """A new forest of the trees of both, first those of the first one: it predicts the mean
+    over all of them. Its features have the bins of both."""
+    if type(other) is not type(self):
+        return NotImplemented
+    for one in (self, other):
+        check_is_fitted(one)
+    a, b = self.forest_, other.forest_
+    names: list[Any] = [getattr(one, "feature_names_in_", None) for one in (self, other)]
+    same = {
+        "features": np.array_equal(*names) and a.edges.n_features == b.edges.n_features,
+        "categories": a.edges.known == b.edges.known,
+        "classes, or scales of the target": fit_scope.same_coding(a.coding, b.coding),
+        "criterion": self.criterion_ == other.criterion_,
+        "voting": a.combine == b.combine, "shrinkage": a.shrinkage == b.shrinkage,
+        "categorical_split": self.categorical_split == other.categorical_split,
+    }  # fmt: skip
+    forest = joining.joined_anew(a, b, [name for name, is_same in same.items() if not is_same])
+    made = clone(self).set_params(n_estimators=forest.n_trees)
+    vars(made).update({n: v for n, v in vars(self).items() if n in KEPT})
+    made.__dict__ = _with_forest(made, forest, _altered_="+")
+    return made
+
+
+def keep_trees(self: Any, index: Any) -> Any:
+    """Give up all trees but some, which stay in their order.
+
+    The forest predicts as if only these had grown. What was known of rows out of bag is
+    removed.
+    """
+    check_is_fitted(self)
+    model = fit_scope.snapshot(self)
+    return _keep_trees(self, model, np.arange(model.forest_.n_trees)[index], "keep_trees")
+
+
+def _keep_trees(self: Any, model: Any, trees: np.ndarray, word: str) -> Any:
+    if not len(trees):
+        raise ValueError("index leaves no tree: name one or more")
+    forest = leaves.picked(model.forest_, np.unique(trees))
+    more = {"_altered_": word, "n_estimators": forest.n_trees}
+    self.__dict__ = _with_forest(model, forest, **more)
+    return self
+
+
+def prune_trees(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Give up the trees that other trees make superfluous, by rows X that grew no tree.
+
+    Trees are taken one by one, each time the tree that lowers the loss of these rows most. The
+    fewest trees stay whose loss is within a standard error of the least. The loss is the mean
+    squared error; of classes that of the probabilities (Brier's score).
+
+    References
+    ----------
+    R. Caruana, A. Niculescu-Mizil, G. Crew and A. Ksikes, "Ensemble selection from libraries
+    of models", ICML 2004.
+    """
+    check_is_fitted(self)
+    model = fit_scope.snapshot(self)
+    forest, reached = model.forest_, np.asarray(arrays.to_host(model.apply(X)))
+    on = task.On(criteria.CRITERIA[model.criterion_], HOST)
+    checked = _in_classes(model._task.check(y, len(reached), on), forest.coding)
+    weight = validation.check_weights(sample_weight, len(reached))
+    wanted = task.host_target(checked)
+    if labels := forest.coding.labels:
+        wanted = np.hstack([
+            codes[:, None] == np.arange(len(known))
+            for codes, known in zip(wanted.T, labels, strict=True)
+        ])  # fmt: skip
+    nodes = forest.nodes[reached + forest.tree_offsets[:-1]]
+    trees = pruning.fewest_trees(forest, leaf_rows(nodes), wanted * 1.0, weight)
+    return _keep_trees(self, model, trees, "prune_trees")
