@@ -24,6 +24,7 @@ from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.causal import CausalForest
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
+from gpuforest.estimators.settings import MOST_RATE
 from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.estimators.survival_boosting import HistGradientBoostingSurvival
 from gpuforest.explain import paths, quantile_forest, survival, uncertainty
@@ -264,6 +265,10 @@ def _sampling(
         parts = tuple(draws["parts"])
         need(len(parts) == 2 and 0 < parts[0] <= parts[1] <= 2**32, "parts of bags out of range")
         sampling = replace(sampling, distinct=True, parts=parts)
+    if (rate := draws.get("rate", 0.0)) != 0:
+        need(0 < rate <= MOST_RATE and groups is classes is None, "a rate of draws amiss")
+        sampling = replace(sampling, rate=rate)
+        need(sampling.n_draws > 0 and sampling.most_weight <= MAX_TOTAL_WEIGHT, "draws amiss")
     each = draws.get("of_classes", [])
     need(bool(each) == (classes is not None) and not (each and groups is not None), "draws amiss")
     if classes is not None:

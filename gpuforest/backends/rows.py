@@ -11,6 +11,9 @@ from gpuforest.common import hashing, parallel
 from gpuforest.common.dtypes import Array
 from gpuforest.kernels.edges.numpy import edges as edges_of
 
+# A fit with Poisson bags learns edges and fixed points from this many rows, or from fewer than twice
+# as many, so that one row hardly ever moves them; docs/row_ids.md has what more rows would gain
+LEARNED_FROM = 2500
 BLOCK_ROWS = 65_536  # rows encoded at once, at most, but see `block_rows`
 
 
@@ -18,6 +21,14 @@ def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:
     """The hashes u64[n] of rows i64[n], all different, by which a sample is chosen."""
     key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ROWS)
     return np.asarray(hashing.hash_at(key, rows.astype(np.uint64)))
+
+
+def chosen(seed: int, ids: np.ndarray, n_rows: int) -> np.ndarray:
+    """Which of the rows with ids u64[n], in a table of `n_rows` rows, a fit with Poisson bags learns
+    edges and fixed points from, bool[n]: those whose hash is below a power of two that gives it
+    LEARNED_FROM rows to twice as many. All rows of a small table are."""
+    n_halves = max(0, (n_rows // LEARNED_FROM).bit_length() - 1)
+    return np.asarray(row_hashes(seed, ids) <= np.uint64((2**64 - 1) >> n_halves))
 
 
 def rows_below(seed: int, n_rows: int, limit: int) -> np.ndarray:

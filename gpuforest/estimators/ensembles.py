@@ -14,6 +14,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
+from gpuforest.data.binned import FitInput
 from gpuforest.estimators import foreign, methods, out_of_bag, settings, task
 from gpuforest.estimators.base import BaseTrees, Classifier, Regressor, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -135,6 +136,28 @@ class BaseForest(BaseTrees):
         """
         leaves = arrays.to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
+
+
+class WithIds(BaseForest):
+    """A forest whose bags may depend on the ids of rows."""
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+        blocks: Any = None, row_ids: Any = None,
+    ) -> Self:  # fmt: skip
+        """Grow the trees."""
+        if row_ids is not None and vars(self)["bootstrap"] != settings.POISSON:
+            raise ValueError(
+                "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or "
+                "pass no row_ids"
+            )
+        return super().fit(FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
+
+    @property
+    def row_ids_(self) -> np.ndarray | None:
+        """The ids that the fit was given."""
+        check_is_fitted(self)
+        return self._sampling_.ids if hasattr(self, "_sampling_") else None
 
 
 def drawn_features(self: Any) -> list[np.ndarray]:

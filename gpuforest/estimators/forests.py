@@ -12,8 +12,8 @@ from gpuforest.estimators import bases, ensembles, params, presets
 from gpuforest.growing import predict as prediction
 
 
-@params.parameters(params.FOREST)
-class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
+@params.parameters(params.FOREST, params.POISSON)
+class RandomForestClassifier(ensembles.WithIds, ensembles.ForestClassifier, presets.HasPresets):
     """A random forest for classes.
 
     Examples
@@ -30,16 +30,16 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     shrinkage_ = property(ensembles.shrinkage)
 
 
-@params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
-class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
+@params.parameters(params.FOREST, params.POISSON, params.OF_NUMBERS, max_features=1 / 3)
+class RandomForestRegressor(ensembles.WithIds, ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
 
-@params.parameters(params.FOREST, bootstrap=False)
-class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
+@params.parameters(params.FOREST, params.POISSON, bootstrap=False)
+class ExtraTreesClassifier(ensembles.WithIds, ensembles.ForestClassifier, presets.HasPresets):
     """Extremely randomized trees for classes.
 
     A split tries one random cut of each of its features, drawn among the feature's bins from
@@ -58,8 +58,8 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     shrinkage_ = property(ensembles.shrinkage)
 
 
-@params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
-class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
+@params.parameters(params.FOREST, params.POISSON, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
+class ExtraTreesRegressor(ensembles.WithIds, ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.

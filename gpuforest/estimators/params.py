@@ -213,6 +213,15 @@ TABLE: Table = {
         '"2GiB"; fewer trees then grow at once, and the forest is the same. See '
         "`gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
+POISSON: Table = {
+    "bootstrap": (True, ["boolean", StrOptions({"poisson"})],
+        "Each tree grows from rows drawn with replacement; False: from all rows. \"poisson\": a hash "
+        "of a row's id (see `fit`) says how often it counts in a tree, so that other rows have no "
+        "part in that. See docs/row_ids.md."),
+    "max_samples": (None, [*DRAWN, dict],
+        f"{DRAWS} {{label: number}} draws rows of each class; a float is then a fraction of the "
+        'class\'s rows. With bootstrap="poisson" a float, how often a row counts in the mean.'),
+}  # fmt: skip
 PLAIN_LEAF: Table = {
     "min_samples_leaf": (1, [at_least(1), INSIDE],
         "The fewest rows on each side of a split; a float is a fraction of the rows."),
@@ -484,7 +493,7 @@ QUANTILE_FOREST = (
     .replace("min_samples_leaf", "min_samples_leaf max_samples_leaf", 1)
     .replace(" shrinkage", "", 1)
 )
-FOREST += SHRUNK
+FOREST += f"{SHRUNK} row_ids_"
 # no shares of the total weight, and no gains by weight: the weight of a row is its hazard
 SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
 max_leaf_nodes shrinkage {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol

@@ -85,6 +85,8 @@ def why_not_rows(estimator: Any) -> str:
     needing = [name for name in ("oob_score", "unbiased_importances") if params.get(name)]
     if estimator._settings().by_class:
         return "draws of each class"
+    if params.get("bootstrap") == settings.POISSON:
+        return "bootstrap='poisson'"
     if params.get("class_weight") == "balanced_subsample":
         needing.append("class_weight")
     if params.get("shrinkage") == "oob":
