@@ -227,6 +227,7 @@ class FitInput(NamedTuple):
     init_score: Any = None  # raw predictions before the first round
     exposure: Any = None  # that counts and amounts are proportional to
     row_ids: Any = None  # whose hashes say how often rows count in Poisson bags
+    kept: Any = None  # trees of an earlier fit, see estimators/forgetting.py
 
     @classmethod
     def of(

@@ -15,7 +15,7 @@ from gpuforest.common import hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import foreign, methods, out_of_bag, settings, task
+from gpuforest.estimators import foreign, forgetting, methods, out_of_bag, settings, task
 from gpuforest.estimators.base import BaseTrees, Classifier, Regressor, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
@@ -152,6 +152,41 @@ class WithIds(BaseForest):
                 "pass no row_ids"
             )
         return super().fit(FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
+
+    def delete(self, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Become the forest that a fit without some rows gives, bit for bit.
+
+        Trees that do not count these rows stay; the others grow anew. A warning says so where all
+        do, because the rows moved what a fit learns from chosen rows, see docs/row_ids.md.
+
+        Parameters
+        ----------
+        row_ids : int or array-like of ints of shape (n,)
+            The ids of the rows that leave.
+        X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`
+
+        Raises
+        ------
+        ValueError
+            The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, or no
+            row of a class is left. The forest is then as it was.
+        """
+        return self._change(*forgetting.without(self, row_ids, X, [y, sample_weight]))
+
+    def insert(self, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Become the forest that a fit with more rows gives, bit for bit; see `delete`.
+
+        Parameters
+        ----------
+        row_ids : int or array-like of ints of shape (n,)
+            The ids of the rows that join.
+        X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`, and
+            the new rows after them
+        """
+        return self._change(X, y, sample_weight, *forgetting.with_more(self, row_ids, X))
+
+    def _change(self, X: Any, y: Any, weight: Any, ids: np.ndarray, kept: Any) -> Self:
+        return super().fit(FitInput(X, y, weight, row_ids=ids, kept=kept))
 
     @property
     def row_ids_(self) -> np.ndarray | None:
