@@ -28,7 +28,11 @@ from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.explain.paths import some_trees
 from gpuforest.growing.assemble import in_order
+from gpuforest.growing.changed import regrow
+from gpuforest.growing.edges import encode_blocks
+from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.targets import HOST
+from gpuforest.splits.kinds import kind_in
 
 FEWEST = 64  # rows: of fewer, chance may leave a tree without any, and then it has all
 
@@ -40,6 +44,7 @@ class Kept(NamedTuple):
     sampling: Sampling
     changed: np.ndarray  # ids i64[n] or u64[n] of rows that left, or joined
     stays: np.ndarray  # bool, which of the earlier rows are still there
+    codes: np.ndarray  # u8 or u16 [n, F], of these rows by the edges of the forest
 
 
 def ids_of(estimator: Any) -> np.ndarray:
@@ -84,7 +89,9 @@ def without(estimator: Any, row_ids: Any, X: Any, of_rows: list[Any]) -> tuple[A
         raise ValueError("row_ids are all rows of the fit, and a forest needs some")
     at = np.flatnonzero(stays)
     parts = [None if part is None else _safe_indexing(part, at) for part in (X, *of_rows)]
-    return *parts, known[at], Kept(estimator.forest_, estimator._sampling_, gone, stays)
+    leave = np.flatnonzero(~stays)
+    kept = kept_of(estimator, known[leave], stays, _safe_indexing(X, leave))
+    return *parts, known[at], kept
 
 
 def with_more(estimator: Any, row_ids: Any, X: Any) -> tuple[np.ndarray, Kept]:
@@ -96,8 +103,16 @@ def with_more(estimator: Any, row_ids: Any, X: Any) -> tuple[np.ndarray, Kept]:
             f"{there.sum()} of {len(new)} row_ids are rows of the fit already: {new[there][:5]}"
         )
     stays = np.ones(len(known), bool)
-    kept = Kept(estimator.forest_, estimator._sampling_, new, stays)
+    join = np.arange(len(known), len(known) + len(new))
+    kept = kept_of(estimator, new, stays, _safe_indexing(X, join))
     return np.concatenate([known, new]), kept
+
+
+def kept_of(estimator: Any, changed: np.ndarray, stays: np.ndarray, X: Any) -> Kept:
+    """What is kept of an estimator when these rows change."""
+    table, forest = validation.check_table(estimator, X, HOST), estimator.forest_
+    codes = np.concatenate([codes for *_, codes in encode_blocks(table, forest.edges, HOST)])
+    return Kept(forest, estimator._sampling_, changed, stays, codes)
 
 
 def why_anew(plan: TrainingPlan, kept: Kept) -> str:
@@ -141,13 +156,23 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
     keys = hashing.tree_keys(np, kept.forest.seed, 0, kept.forest.n_trees)
     keys, ids = hashing.hash_at(keys, hashing.BAG), kept.changed.astype(np.uint64)
     counts = RowSampling().poisson(HOST, keys, ids, plan.drawn.steps)
-    return [*_waves(plan, kept.forest, (counts > 0).any(axis=1))]
+    return [*_waves(plan, kept, counts > 0)]
 
 
-def _waves(plan: TrainingPlan, forest: Forest, touched: np.ndarray) -> Iterator[Forest]:
+def _waves(plan: TrainingPlan, kept: Kept, counted: np.ndarray) -> Iterator[Forest]:
+    forest, training = kept.forest, keeping_scratch(plan.training)
+    by_path = (
+        plan.backend.on_host and kind_in(training).by_level and not len(training.rules.signs)
+        and not plan.settings.prunes
+    )  # fmt: skip
+    touched = counted.any(axis=1)
     for anew, run in groupby(range(forest.n_trees), key=lambda t: bool(touched[t])):
         first, *more = run
         last = more[-1] + 1 if more else first + 1
+        if anew and by_path:
+            of_run = counted[first:last]
+            yield regrow(training, plan.backend, forest, first, of_run, kept.codes)
+            continue
         if anew:
             yield from plan.grow(first, last)
             continue
