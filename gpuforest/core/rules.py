@@ -155,7 +155,11 @@ class Sampling:
     @property
     def row_keys(self) -> np.ndarray:
         """What is hashed of each row, u64[N]."""
-        return np.arange(self.n_rows, dtype=np.uint64) if self.ids is None else self.ids.view(np.uint64)
+        return (
+            np.arange(self.n_rows, dtype=np.uint64)
+            if self.ids is None
+            else self.ids.view(np.uint64)
+        )
 
     @property
     def multiplies(self) -> bool:

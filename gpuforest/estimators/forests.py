@@ -58,7 +58,9 @@ class ExtraTreesClassifier(ensembles.WithIds, ensembles.ForestClassifier, preset
     shrinkage_ = property(ensembles.shrinkage)
 
 
-@params.parameters(params.FOREST, params.POISSON, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
+@params.parameters(
+    params.FOREST, params.POISSON, params.OF_NUMBERS, max_features=1.0, bootstrap=False
+)
 class ExtraTreesRegressor(ensembles.WithIds, ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 

@@ -1,4 +1,4 @@
-"""Grow trees again of which some rows have changed: where a split is found again, only the side that
+"""Grow trees again after some rows have changed: where a split is found again, only the side that
 holds changed rows goes on, and the old subtree stays on the other one.
 
     a slot without changed rows    keeps its old subtree
@@ -7,9 +7,6 @@ holds changed rows goes on, and the old subtree stays on the other one.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +17,7 @@ from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, is_leaf, leaf_
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import Level, grown_wave, no_subtrees
 from gpuforest.growing.grow import best_splits, roots, split_slots
-from gpuforest.kernels.shared.constants import DEEP, NONE, WIDE
+from gpuforest.kernels.shared.constants import DEEP, WIDE
 from gpuforest.splits.kinds import kind_in
 
 
@@ -50,8 +47,10 @@ class Changed:
 
         words : u64[W, n], sets of the splits"""
         forest, old = self.forest, self.origin[at]
-        feature, bins, missing_left, child = unpack(np, forest.nodes[np.maximum(old, 0)])
-        same = (old >= 0) & (splits.feature == feature) & (splits.bin == bins)
+        words_of_old = forest.nodes[np.maximum(old, 0)]
+        feature, bins, missing_left, child = unpack(np, words_of_old)
+        same = (old >= 0) & ~is_leaf(words_of_old)
+        same &= (splits.feature == feature) & (splits.bin == bins)
         same &= splits.missing_left == missing_left.astype(bool)
         for s in np.flatnonzero(same & (bins == SET_BIN)):
             begin = forest.set_at[old[s]]
@@ -87,7 +86,9 @@ def regrow(
     deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
     levels, handed_over, blocks = list[Level](), list[Frontier](), list[np.ndarray]()
     while frontier.n_slots:
-        kinds, kept = known.sorted_out(backend.nodes.sort_out(backend, training, frontier, deep_rows)[0])
+        kinds, kept = known.sorted_out(
+            backend.nodes.sort_out(backend, training, frontier, deep_rows)[0]
+        )
         deep, at = kinds == DEEP, np.flatnonzero(kinds == WIDE)
         blocks.append(np.where(kept, known.origin, -1)[deep])
         wide, anew = (
@@ -106,7 +107,9 @@ def regrow(
     grown = no_subtrees(xp, deep, training.n_words > 0)
     if deep.n_slots:
         grown = backend.grow_subtrees(training, deep, kind)
-    leaves = forest.added_up(is_leaf(forest.nodes[slice(*forest.tree_offsets[[first, last]])]) * 1, first, last)
+    leaves = forest.added_up(
+        is_leaf(forest.nodes[slice(*forest.tree_offsets[[first, last]])]) * 1, first, last
+    )
     subtrees = with_kept(forest, first, np.concatenate(blocks), grown, leaves)
     return grown_wave(backend, training, levels, [subtrees])
 
