@@ -110,7 +110,13 @@ HEADER: dict[str, Any] = {
     "outputs?": list,
     "categories?": dict,
     "statistics?": dict,  # the categories, and the numbers that stand for them
-    "draws?": {"n_rows": int, "n_draws": int, "of_classes?": [int], "parts?": [int], "rate?": float},
+    "draws?": {
+        "n_rows": int,
+        "n_draws": int,
+        "of_classes?": [int],
+        "parts?": [int],
+        "rate?": float,
+    },
     "by_blocks?": bool,  # rows were judged by trees that no file holds
     "training?": TRAINING,
     # facts about the training data that the command line knows

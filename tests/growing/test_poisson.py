@@ -116,7 +116,10 @@ def table(kind, n):
 def test_rows_in_any_order_give_the_same_forest(kind, n, weighed):
     X, y, weight = table(kind, n)
     weight = weight if weighed else None
-    ids, order = np.random.default_rng(0).permutation(10 * n)[:n], np.random.permutation(n)
+    ids, order = (
+        np.random.default_rng(0).permutation(10 * n)[:n],
+        np.random.default_rng(1).permutation(n),
+    )
     params = POISSON | {"max_samples": 0.8, "oob_score": n > 300, "max_depth": 9}
     whole = kind(**params).fit(X, y, weight, row_ids=ids)
     moved = None if weight is None else weight[order]
@@ -203,5 +206,5 @@ def test_refused_parameters():
         with pytest.raises(ValueError, match=message):
             gf.RandomForestClassifier(**POISSON | params).fit(X, y, **given)
     forest = gf.RandomForestRegressor(**POISSON).fit(X, y)
-    with pytest.raises(ValueError, match="return_std compares trees .* fit with bootstrap=True"):
+    with pytest.raises(ValueError, match=r"return_std compares trees .* fit with bootstrap=True"):
         forest.predict(X, return_std=True)
