@@ -135,7 +135,7 @@ def learned_from(sampling: Sampling, seed: int) -> np.ndarray | None:
     at = np.arange(sampling.n_rows) if sampling.counted is None else sampling.counted
     ids = sampling.row_keys[at]
     at = at[chosen(seed, ids, len(at))]
-    return at[np.argsort(row_hashes(seed, sampling.row_keys[at]))]
+    return np.asarray(at[np.argsort(row_hashes(seed, sampling.row_keys[at]))])
 
 
 def drawn_rows(sampling: Sampling, seed: int, tree: int, backend: Backend) -> np.ndarray:
