@@ -155,11 +155,8 @@ class Sampling:
     @property
     def row_keys(self) -> np.ndarray:
         """What is hashed of each row, u64[N]."""
-        return (
-            np.arange(self.n_rows, dtype=np.uint64)
-            if self.ids is None
-            else self.ids.view(np.uint64)
-        )
+        ids = np.arange(self.n_rows) if self.ids is None else self.ids
+        return ids.view(np.uint64)
 
     @property
     def multiplies(self) -> bool:

@@ -114,8 +114,8 @@ def check_same(earlier: Any, training: Training) -> None:
     ids: list[Any] = [drawn.ids, training.sampling.ids]
     if drawn.rate != training.sampling.rate or not np.array_equal(*ids):
         raise ValueError(
-            "warm_start=True adds trees with the same bootstrap, max_samples and row_ids, which are "
-            "others now. Fit anew with warm_start=False"
+            "warm_start=True adds trees with the same bootstrap, max_samples and row_ids, and they "
+            "are others now. Fit anew with warm_start=False"
         )
     if drawn.draws != training.sampling.draws:
         raise ValueError(

@@ -12,7 +12,7 @@ from gpuforest.estimators import bases, ensembles, params, presets
 from gpuforest.growing import predict as prediction
 
 
-@params.parameters(params.FOREST, params.POISSON)
+@params.parameters(params.FOREST, params.BY_IDS)
 class RandomForestClassifier(ensembles.WithIds, ensembles.ForestClassifier, presets.HasPresets):
     """A random forest for classes.
 
@@ -30,7 +30,7 @@ class RandomForestClassifier(ensembles.WithIds, ensembles.ForestClassifier, pres
     shrinkage_ = property(ensembles.shrinkage)
 
 
-@params.parameters(params.FOREST, params.POISSON, params.OF_NUMBERS, max_features=1 / 3)
+@params.parameters(params.FOREST, params.NUMBERS_BY_IDS, max_features=1 / 3)
 class RandomForestRegressor(ensembles.WithIds, ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
@@ -38,7 +38,7 @@ class RandomForestRegressor(ensembles.WithIds, ensembles.ForestRegressor, preset
     shrinkage_ = property(ensembles.shrinkage)
 
 
-@params.parameters(params.FOREST, params.POISSON, bootstrap=False)
+@params.parameters(params.FOREST, params.BY_IDS, bootstrap=False)
 class ExtraTreesClassifier(ensembles.WithIds, ensembles.ForestClassifier, presets.HasPresets):
     """Extremely randomized trees for classes.
 
@@ -58,9 +58,7 @@ class ExtraTreesClassifier(ensembles.WithIds, ensembles.ForestClassifier, preset
     shrinkage_ = property(ensembles.shrinkage)
 
 
-@params.parameters(
-    params.FOREST, params.POISSON, params.OF_NUMBERS, max_features=1.0, bootstrap=False
-)
+@params.parameters(params.FOREST, params.NUMBERS_BY_IDS, max_features=1.0, bootstrap=False)
 class ExtraTreesRegressor(ensembles.WithIds, ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 

@@ -103,10 +103,9 @@ class Fit:
         labels = 28 if self.is_survival else 8 * coding.n_outputs
         weighed = sampling.weights is not None or reweighted or self.judges_blocks
         grouped = sampling.groups is not None or sampling.blocks is not None
-        grouped += 2 * (sampling.ids is not None)
         judged = JUDGED * self.n_judged
         drawn = (12 + 8 * weighed) * (sampling.classes is not None)
-        more = WEIGHING * reweighted + judged + drawn
+        more = WEIGHING * reweighted + judged + drawn + 8 * (sampling.ids is not None)
         return labels + coded + 12 * weighed + 4 * grouped + more
 
     @cached_property

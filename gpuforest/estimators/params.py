@@ -213,15 +213,6 @@ TABLE: Table = {
         '"2GiB"; fewer trees then grow at once, and the forest is the same. See '
         "`gpuforest.estimate_memory`. None: no limit."),
 }  # fmt: skip
-POISSON: Table = {
-    "bootstrap": (True, ["boolean", StrOptions({"poisson"})],
-        "Each tree grows from rows drawn with replacement; False: from all rows. \"poisson\": a hash "
-        "of a row's id (see `fit`) says how often it counts in a tree, so that other rows have no "
-        "part in that. See docs/row_ids.md."),
-    "max_samples": (None, [*DRAWN, dict],
-        f"{DRAWS} {{label: number}} draws rows of each class; a float is then a fraction of the "
-        'class\'s rows. With bootstrap="poisson" a float, how often a row counts in the mean.'),
-}  # fmt: skip
 PLAIN_LEAF: Table = {
     "min_samples_leaf": (1, [at_least(1), INSIDE],
         "The fewest rows on each side of a split; a float is a fraction of the rows."),
@@ -235,6 +226,13 @@ OF_NUMBERS = NO_CLASSES | {
         'slower, grows on the CPU alone and takes no categories. "poisson" is for counts: y >= 0, '
         "not all zero."),
 }  # fmt: skip
+BY_IDS: Table = {
+    "bootstrap": (True, ["boolean", StrOptions({"poisson"})],
+        'Each tree grows from rows drawn with replacement; False: from all rows. "poisson": a hash '
+        "of its id (see `fit`) says how often a row counts in a tree, once in the mean or as often "
+        "as `max_samples` says, a float. See docs/row_ids.md."),
+}  # fmt: skip
+NUMBERS_BY_IDS = OF_NUMBERS | BY_IDS
 OF_SURVIVAL = NO_CLASSES | {
     "criterion": ("exponential", [StrOptions(criteria.CriterionNames("survival"))],
         'The score of splits. "exponential": the likelihood of a constant hazard on each side, '

@@ -128,14 +128,14 @@ def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
 
 
 def learned_from(sampling: Sampling, seed: int) -> np.ndarray | None:
-    """The rows from which a fit with Poisson bags learns edges and fixed points, i64[n], in an order
-    that depends on their ids alone; None: drawn bags, for which all rows tell."""
+    """The rows i64[n] from which a fit with Poisson bags learns edges and fixed points, in an order
+    that depends on their ids alone; None: bags are drawn, and all rows tell."""
     if not sampling.rate:
         return None
     at = np.arange(sampling.n_rows) if sampling.counted is None else sampling.counted
     ids = sampling.row_keys[at]
     at = at[chosen(seed, ids, len(at))]
-    return at[np.argsort(row_hashes(seed, sampling.row_keys[at]))]
+    return np.asarray(at[np.argsort(row_hashes(seed, sampling.row_keys[at]))])
 
 
 def drawn_rows(sampling: Sampling, seed: int, tree: int, backend: Backend) -> np.ndarray:

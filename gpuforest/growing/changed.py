@@ -86,9 +86,8 @@ def regrow(
     deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
     levels, handed_over, blocks = list[Level](), list[Frontier](), list[np.ndarray]()
     while frontier.n_slots:
-        kinds, kept = known.sorted_out(
-            backend.nodes.sort_out(backend, training, frontier, deep_rows)[0]
-        )
+        sorts, _, _ = backend.nodes.sort_out(backend, training, frontier, deep_rows)
+        kinds, kept = known.sorted_out(sorts)
         deep, at = kinds == DEEP, np.flatnonzero(kinds == WIDE)
         blocks.append(np.where(kept, known.origin, -1)[deep])
         wide, anew = (
@@ -107,9 +106,8 @@ def regrow(
     grown = no_subtrees(xp, deep, training.n_words > 0)
     if deep.n_slots:
         grown = backend.grow_subtrees(training, deep, kind)
-    leaves = forest.added_up(
-        is_leaf(forest.nodes[slice(*forest.tree_offsets[[first, last]])]) * 1, first, last
-    )
+    inside = slice(*forest.tree_offsets[[first, last]])
+    leaves = forest.added_up(is_leaf(forest.nodes[inside]).astype(np.int64), first, last)
     subtrees = with_kept(forest, first, np.concatenate(blocks), grown, leaves)
     return grown_wave(backend, training, levels, [subtrees])
 

@@ -48,11 +48,10 @@ def encode_moments(
     centred: bool = True,
     backend: Backend = HOST,
     chosen: np.ndarray | None = None,
-) -> tuple[TargetCoding, Array]:
+) -> tuple[TargetCoding, Array]:  # fmt: skip
     """Coding and moments i64[N, K] of targets f64[N, K], on the backend's device or the host.
     Integer weights of a tree's rows sum to `total_weight` at most; `centred` False keeps zero at
-    zero, for Poisson deviance. The rows `chosen` i64[n] say what centre and scale are; None: all do.
-    """
+    zero, for Poisson deviance. Rows `chosen` i64[n] say what centre and scale are; None: all."""
     xp, host = backend.xp, backend.asnumpy
     whole = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
     look, (low, high) = y, whole

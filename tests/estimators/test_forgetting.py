@@ -108,7 +108,7 @@ def test_what_moves_an_edge_grows_anew():
     (lambda f, X, y, ids: f.delete([0.5], X, y), "row_ids must be 1 integers"),
     (lambda f, X, y, ids: f.delete(ids[y == 7], X, y), r"are the last of class \[7.0\]"),
     (lambda f, X, y, ids: f.insert(ids[:1], X, y), f"X must have {2 * N + 1} rows"),
-    (lambda f, X, y, ids: f.insert(ids[0], np.vstack([X, X[:1]]), y), "are rows of the fit already"),
+    (lambda f, X, y, ids: f.insert(ids[0], np.vstack([X, X[:1]]), y), "are rows of the fit al"),
     (lambda f, X, y, ids: f.set_params(n_estimators=9).delete(ids[0], X, y), "change no parameter"),
 ])  # fmt: skip
 def test_bad_input_leaves_the_forest_as_it_was(change, why):

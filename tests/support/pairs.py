@@ -398,8 +398,8 @@ def cuts_of(n: int) -> list[slice]:
 
 
 def parts_of(rows: Rows) -> list[tuple[Any, ...]]:
-    rows = rows[:5]
-    return [tuple(None if a is None else a[cut] for a in rows) for cut in cuts_of(len(rows.X))]
+    cuts = cuts_of(len(rows.X))
+    return [tuple(None if a is None else a[cut] for a in rows[:5]) for cut in cuts]
 
 
 def binned(model: Any, rows: Rows) -> Rows:
