@@ -21,10 +21,10 @@ from gpuforest.core.rules import Sampling
 from gpuforest.data.survival import are_survival
 from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.by_ids import MOST_RATE
 from gpuforest.estimators.causal import CausalForest
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.quantile_forests import QuantileForest
-from gpuforest.estimators.settings import MOST_RATE
 from gpuforest.estimators.survival import SurvivalForest
 from gpuforest.estimators.survival_boosting import HistGradientBoostingSurvival
 from gpuforest.explain import paths, quantile_forest, survival, uncertainty

@@ -278,10 +278,10 @@ RAISES = {
         "ValueError": "A parameter out of its range; a loss that does not allow y; X or y that do "
         "not fit.",
     },
-    "WithIds.fit": {
+    "fit_by_ids": {
         "ValueError": "A parameter out of its range; infinities, complex numbers or no numbers in "
-        "X; a wrong length; missing values in y, groups or blocks; negative or no weights; row_ids "
-        "that are no integers, or that repeat.",
+        "X; a wrong length; missing values in y, groups or blocks; negative or no weights; other "
+        "row_ids than integers that differ.",
         "BackendError": NO_BACKEND,
     },
     "BaseTrees.fit": {

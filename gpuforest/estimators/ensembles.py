@@ -15,7 +15,11 @@ from gpuforest.common import hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
+<<<<<<< HEAD
 from gpuforest.estimators import foreign, forgetting, methods, out_of_bag, settings, task
+=======
+from gpuforest.estimators import by_ids, foreign, methods, out_of_bag, settings, task
+>>>>>>> ids
 from gpuforest.estimators.base import BaseTrees, Classifier, Regressor, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
@@ -138,21 +142,22 @@ class BaseForest(BaseTrees):
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
 
 
-class WithIds(BaseForest):
-    """A forest whose bags may depend on the ids of rows."""
+def fit_by_ids(
+    self: Any, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+    blocks: Any = None, row_ids: Any = None,
+) -> Any:  # fmt: skip
+    """Grow the trees."""
+    if self.bootstrap == by_ids.POISSON:
+        by_ids.check(vars(self))
+    elif row_ids is not None:
+        raise ValueError(
+            "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or pass no "
+            "row_ids"
+        )
+    return BaseTrees.fit(self, FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
-        blocks: Any = None, row_ids: Any = None,
-    ) -> Self:  # fmt: skip
-        """Grow the trees."""
-        if row_ids is not None and vars(self)["bootstrap"] != settings.POISSON:
-            raise ValueError(
-                "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or "
-                "pass no row_ids"
-            )
-        return super().fit(FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
 
+<<<<<<< HEAD
     def delete(self, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Become the forest that a fit without some rows gives, bit for bit.
 
@@ -193,6 +198,12 @@ class WithIds(BaseForest):
         """The ids that the fit was given."""
         check_is_fitted(self)
         return self._sampling_.ids if hasattr(self, "_sampling_") else None
+=======
+def row_ids_(self: Any) -> np.ndarray | None:
+    """The ids that the fit was given."""
+    check_is_fitted(self)
+    return self._sampling_.ids if hasattr(self, "_sampling_") else None
+>>>>>>> ids
 
 
 def drawn_features(self: Any) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from gpuforest.growing import predict as prediction
 
 
 @params.parameters(params.FOREST, params.BY_IDS)
-class RandomForestClassifier(ensembles.WithIds, ensembles.ForestClassifier, presets.HasPresets):
+class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """A random forest for classes.
 
     Examples
@@ -26,20 +26,22 @@ class RandomForestClassifier(ensembles.WithIds, ensembles.ForestClassifier, pres
     """
 
     _presets = presets.FOREST_OF_CLASSES
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
 
 @params.parameters(params.FOREST, params.NUMBERS_BY_IDS, max_features=1 / 3)
-class RandomForestRegressor(ensembles.WithIds, ensembles.ForestRegressor, presets.HasPresets):
+class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
 
 @params.parameters(params.FOREST, params.BY_IDS, bootstrap=False)
-class ExtraTreesClassifier(ensembles.WithIds, ensembles.ForestClassifier, presets.HasPresets):
+class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """Extremely randomized trees for classes.
 
     A split tries one random cut of each of its features, drawn among the feature's bins from
@@ -54,18 +56,20 @@ class ExtraTreesClassifier(ensembles.WithIds, ensembles.ForestClassifier, preset
 
     _splitter = "random"
     _presets = presets.FOREST_OF_CLASSES
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
 
 @params.parameters(params.FOREST, params.NUMBERS_BY_IDS, max_features=1.0, bootstrap=False)
-class ExtraTreesRegressor(ensembles.WithIds, ensembles.ForestRegressor, presets.HasPresets):
+class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 
     A split tries one random cut of each of its features, see `ExtraTreesClassifier`.
     """
 
     _splitter = "random"
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 

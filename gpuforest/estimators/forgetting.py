@@ -18,6 +18,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.base import RowSampling
+from gpuforest.backends.numpy import HOST
 from gpuforest.common import hashing
 from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import is_leaf, leaf_rows
@@ -31,7 +32,6 @@ from gpuforest.growing.assemble import in_order
 from gpuforest.growing.changed import regrow
 from gpuforest.growing.edges import encode_blocks
 from gpuforest.growing.grow import keeping_scratch
-from gpuforest.growing.targets import HOST
 from gpuforest.splits.kinds import kind_in
 
 FEWEST = 64  # rows: of fewer, chance may leave a tree without any, and then it has all
@@ -155,7 +155,7 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
         return []
     keys = hashing.tree_keys(np, kept.forest.seed, 0, kept.forest.n_trees)
     keys, ids = hashing.hash_at(keys, hashing.BAG), kept.changed.astype(np.uint64)
-    counts = RowSampling().poisson(HOST, keys, ids, plan.drawn.steps)
+    counts = np.asarray(RowSampling().poisson(HOST, keys, ids, plan.drawn.steps))
     return [*_waves(plan, kept, counts > 0)]
 
 

@@ -11,7 +11,7 @@ from gpuforest.core import bins, criteria
 from gpuforest.core.training import Training
 from gpuforest.data import arrays, target_statistics, validation
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.estimators import boosting_fit, capabilities, memory, settings
+from gpuforest.estimators import boosting_fit, by_ids, capabilities, memory, settings
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import On, Rows, n_outputs
 from gpuforest.growing import bags, isolation, rounds, targets
@@ -32,7 +32,7 @@ def read(estimator: Any, given: FitInput, backend: base.Backend) -> Rows:
             groups = validation.check_groups(given.groups, X.shape[0])
         if given.blocks is not None:
             blocks = validation.check_groups(given.blocks, X.shape[0], "blocks")
-    ids = validation.check_ids(given.row_ids, X.shape[0])
+    ids = None if given.row_ids is None else validation.check_ids(given.row_ids, X.shape[0])
     return Rows(X, categories, names, weight, groups, blocks, {}, ids=ids)
 
 
@@ -70,8 +70,10 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
         checked = task.check(given.y, n_rows, on)
         rows = replace(rows, target=checked)
         refuse(estimator, vars(asked) | vars(estimator), rows)
-        drawn = settings.sampling_of(asked, n_rows, given_weights, checked, rows.groups)
-        drawn = drawn if rows.ids is None else replace(drawn, ids=rows.ids)
+        if asked.bootstrap == by_ids.POISSON:
+            drawn = by_ids.sampling_of(asked, n_rows, given_weights, checked, rows.ids)
+        else:
+            drawn = settings.sampling_of(asked, n_rows, given_weights, checked, rows.groups)
         encoded, blocks = task.encode_target(checked, drawn, on), None
         sampling = judging = encoded.sampling
         if rows.blocks is not None and not asked.is_single:
@@ -89,8 +91,9 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
             able = registry.for_categories(backend, coding.n_channels, rules.random)
             if able is not backend:  # from the start, with arrays on the host
                 return prepare(estimator, given, seed, able)
-        chosen = bags.learned_from(drawn, seed)
-        some, weights = rows.learned_from(chosen, weights, backend)
+        some = rows
+        if drawn.rate:
+            some, weights = rows.learned_from(bags.learned_from(drawn, seed), weights, backend)
         asked, edges = with_bins(asked, some, weights, backend)
         backend = memory.fitted_to_memory(asked, rows, judging, rules, coding, backend)
     with progress.stage("binning"):

@@ -24,8 +24,6 @@ Weights = np.ndarray | None  # f64[N]; None: all are equal
 UNLIMITED = 10**9  # levels; a packed tree has fewer nodes
 AUTO_SAMPLES = 256  # rows of a tree, of the isolation paper: more make inliers hide anomalies
 BALANCED = "balanced_bootstrap"
-POISSON = "poisson"
-MOST_RATE = 16  # of Poisson bags
 PAIR = ("max_features", "min_samples_leaf")  # of trees, which out-of-bag errors may choose
 # scikit-learn's allowance for rounding, so that a decrease of just the limit passes
 EPSILON = np.finfo(np.float64).eps
@@ -184,27 +182,10 @@ def check_by_class(params: Mapping[str, Any]) -> None:
     if (is_balanced or isinstance(drawn, Mapping)) and not params.get("bootstrap", False):
         name = f"class_weight={BALANCED!r}" if is_balanced else "max_samples={class: rows}"
         raise ValueError(f"{name} draws rows of each class with replacement: set bootstrap=True")
-    if params.get("bootstrap") == POISSON:
-        check_rate(params)
     if is_balanced and drawn is not None:
         raise ValueError(
             f"class_weight={BALANCED!r} draws as many rows of each class as the smallest one has: "
             "leave max_samples out, or pass max_samples={class: rows} without class_weight"
-        )
-
-
-def check_rate(params: Mapping[str, Any]) -> None:
-    """Raise a ValueError if parameters let the count of a row in a bag depend on other rows."""
-    drawn = params["max_samples"]
-    if isinstance(drawn, Integral) or (drawn is not None and drawn > MOST_RATE):
-        raise ValueError(
-            f"max_samples={drawn!r} with bootstrap='poisson': pass how often a row counts in the "
-            f"mean, a float up to {MOST_RATE}, or None for once"
-        )
-    if params.get("class_weight") == "balanced_subsample":
-        raise ValueError(
-            "class_weight='balanced_subsample' counts all rows of a bag, and with "
-            "bootstrap='poisson' a row counts by its id alone: pass 'balanced' or {label: weight}"
         )
 
 
@@ -290,8 +271,6 @@ def sampling_of(
         return groups_of_bags(settings, groups, user, labels)
     by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
     factors = None if labels is None or by_bag else class_factors(settings, labels, user)
-    if settings.bootstrap == POISSON:
-        return poisson_bags(settings, n_rows, user, factors)
     if settings.bootstrap:
         if factors is not None and not factors.all():  # these rows are not drawn
             user = (factors > 0) * (1.0 if user is None else user)
@@ -316,24 +295,6 @@ def sampling_of(
     n_draws = rows_drawn(max_samples, sampling.n_counted, None)
     refuse_draws(max_samples, n_draws, n_rows, "rows")
     return rules.Sampling(n_rows, n_draws % n_rows, integers, distinct=n_draws < n_rows)
-
-
-def poisson_bags(
-    settings: Settings, n_rows: int, user: Weights, factors: Weights
-) -> rules.Sampling:
-    """How often rows count in Poisson bags; weights f64[N] of rows and classes multiply that."""
-    rate = 1.0 if settings.max_samples is None else float(settings.max_samples)
-    sampling = rules.Sampling(n_rows, max(1, round(rate * n_rows)), None, rate=rate)
-    weights = user if factors is None else check_some_weight(factors, user)
-    if weights is not None:
-        most = MAX_TOTAL_WEIGHT // sampling.most_drawn
-        sampling = replace(sampling, weights=targets.integer_weights(weights, most))
-    if sampling.most_weight > MAX_TOTAL_WEIGHT:
-        raise ValueError(
-            f"Poisson bags of {n_rows} rows may weigh up to {sampling.most_weight}; at most "
-            f"{MAX_TOTAL_WEIGHT} are supported: lower max_samples, or set bootstrap=True"
-        )
-    return sampling
 
 
 def classes_of_bags(

@@ -105,11 +105,10 @@ class Rows:
         return replace(self, categories=known, statistics=made, judged=judged)
 
     def learned_from(
-        self, chosen: np.ndarray | None, weights: np.ndarray | None, backend: Backend
+        self, chosen: Any, weights: np.ndarray | None, backend: Backend
     ) -> tuple[Self, np.ndarray | None]:
-        """The rows of these numbers, of which X alone, and their integer weights, for bins; None:
-        all rows."""
-        if chosen is None or isinstance(self.X, binned.BinnedData):
+        """X of some rows i64[n] and their integer weights, which choose bins."""
+        if isinstance(self.X, binned.BinnedData):
             return self, weights
         some = replace(self, X=take_rows(self.X, chosen, backend))
         return some, None if weights is None else weights[chosen]
@@ -280,7 +279,8 @@ class Numbers(Task):
             first = y[int(np.argmax(counts)), ...]
             y = backend.xp.where(backend.asarray(counts)[:, None], y, first)
         how: dict[str, Any] = {"centred": on.criterion.centred, "backend": backend}
-        how["chosen"] = bags.learned_from(sampling, on.seed)
+        if sampling.rate:
+            how["chosen"] = bags.learned_from(sampling, on.seed)
         coding, moments = targets.encode_moments(y, sampling.most_weight, **how)
         if y.shape[1] > 1:
             _check_grid(y, moments, backend)

@@ -127,11 +127,9 @@ def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     return backend.xp.take(drawn, backend.asarray(sampling.groups), axis=1)
 
 
-def learned_from(sampling: Sampling, seed: int) -> np.ndarray | None:
+def learned_from(sampling: Sampling, seed: int) -> np.ndarray:
     """The rows i64[n] from which a fit with Poisson bags learns edges and fixed points, in an order
-    that depends on their ids alone; None: bags are drawn, and all rows tell."""
-    if not sampling.rate:
-        return None
+    that depends on their ids alone."""
     at = np.arange(sampling.n_rows) if sampling.counted is None else sampling.counted
     ids = sampling.row_keys[at]
     at = at[chosen(seed, ids, len(at))]

@@ -52,10 +52,10 @@ class Changed:
         same = (old >= 0) & ~is_leaf(words_of_old)
         same &= (splits.feature == feature) & (splits.bin == bins)
         same &= splits.missing_left == missing_left.astype(bool)
-        for s in np.flatnonzero(same & (bins == SET_BIN)):
-            begin = forest.set_at[old[s]]
-            n = int(forest.n_words(forest.nodes[old[s] : old[s] + 1])[0])
-            same[s] = np.array_equal(forest.sets[begin : begin + n], words[s, :n])
+        for i in np.flatnonzero(same & (bins == SET_BIN)).tolist():
+            begin = forest.set_at[old[i]]
+            n = int(forest.n_words(forest.nodes[old[i] : old[i] + 1])[0])
+            same[i] = np.array_equal(forest.sets[begin : begin + n], words[i, :n])
         base = forest.tree_offsets[self.first + slots.tree]
         left = np.where(same, base + child, -1)
         # the changed rows below
@@ -78,7 +78,8 @@ def regrow(
 ) -> Forest:  # fmt: skip
     """The trees from number `first` on that grow from the training, on the host.
 
-    forest : grown from the same rows, but for some whose codes are `codes` [n, F]
+    forest : grown from the same rows, except some that have left or joined
+    codes : u8 or u16 [n, F], theirs
     counted : bool[T, n], which of them the bag of each tree holds, or held
     """
     xp, kind, last = backend.xp, kind_in(training), first + len(counted)

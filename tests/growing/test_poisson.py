@@ -83,7 +83,6 @@ def test_rows_that_a_fit_learns_from(n):
     order = np.random.default_rng(1).permutation(n)
     moved = learned_from(Sampling(n, n, None, rate=1.0, ids=ids[order]), 7)
     assert np.array_equal(ids[order][moved], ids[learned])
-    assert learned_from(Sampling(n, n, None), 7) is None
 
 
 def test_the_fixed_point_hardly_moves():
