@@ -15,11 +15,7 @@ from gpuforest.common import hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
-<<<<<<< HEAD
-from gpuforest.estimators import foreign, forgetting, methods, out_of_bag, settings, task
-=======
-from gpuforest.estimators import by_ids, foreign, methods, out_of_bag, settings, task
->>>>>>> ids
+from gpuforest.estimators import by_ids, foreign, forgetting, methods, out_of_bag, settings, task
 from gpuforest.estimators.base import BaseTrees, Classifier, Regressor, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
@@ -157,53 +153,48 @@ def fit_by_ids(
     return BaseTrees.fit(self, FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
 
 
-<<<<<<< HEAD
-    def delete(self, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Become the forest that a fit without some rows gives, bit for bit.
+def delete(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Become the forest that a fit without some rows gives, bit for bit.
 
-        Trees that do not count these rows stay; the others grow anew. A warning says so where all
-        do, because the rows moved what a fit learns from chosen rows, see docs/row_ids.md.
+    Trees that do not count these rows stay; the others grow anew. A warning says so where all
+    do, because the rows moved what a fit learns from chosen rows, see docs/row_ids.md.
 
-        Parameters
-        ----------
-        row_ids : int or array-like of ints of shape (n,)
-            The ids of the rows that leave.
-        X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`
+    Parameters
+    ----------
+    row_ids : int or array-like of ints of shape (n,)
+        The ids of the rows that leave.
+    X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`
 
-        Raises
-        ------
-        ValueError
-            The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, or no
-            row of a class is left. The forest is then as it was.
-        """
-        return self._change(*forgetting.without(self, row_ids, X, [y, sample_weight]))
+    Raises
+    ------
+    ValueError
+        The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, or no
+        row of a class is left. The forest is then as it was.
+    """
+    return _changed(self, *forgetting.without(self, row_ids, X, [y, sample_weight]))
 
-    def insert(self, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Become the forest that a fit with more rows gives, bit for bit; see `delete`.
 
-        Parameters
-        ----------
-        row_ids : int or array-like of ints of shape (n,)
-            The ids of the rows that join.
-        X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`, and
-            the new rows after them
-        """
-        return self._change(X, y, sample_weight, *forgetting.with_more(self, row_ids, X))
+def insert(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Become the forest that a fit with more rows gives, bit for bit; see `delete`.
 
-    def _change(self, X: Any, y: Any, weight: Any, ids: np.ndarray, kept: Any) -> Self:
-        return super().fit(FitInput(X, y, weight, row_ids=ids, kept=kept))
+    Parameters
+    ----------
+    row_ids : int or array-like of ints of shape (n,)
+        The ids of the rows that join.
+    X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`, and
+        the new rows after them
+    """
+    return _changed(self, X, y, sample_weight, *forgetting.with_more(self, row_ids, X))
 
-    @property
-    def row_ids_(self) -> np.ndarray | None:
-        """The ids that the fit was given."""
-        check_is_fitted(self)
-        return self._sampling_.ids if hasattr(self, "_sampling_") else None
-=======
+
+def _changed(self: Any, X: Any, y: Any, weight: Any, ids: np.ndarray, kept: forgetting.Kept) -> Any:
+    return BaseTrees.fit(self, FitInput(X, y, weight, row_ids=ids, kept=kept))
+
+
 def row_ids_(self: Any) -> np.ndarray | None:
     """The ids that the fit was given."""
     check_is_fitted(self)
     return self._sampling_.ids if hasattr(self, "_sampling_") else None
->>>>>>> ids
 
 
 def drawn_features(self: Any) -> list[np.ndarray]:

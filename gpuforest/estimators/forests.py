@@ -27,6 +27,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
     _presets = presets.FOREST_OF_CLASSES
     fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
@@ -36,6 +37,7 @@ class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
     fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
@@ -57,6 +59,7 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     _splitter = "random"
     _presets = presets.FOREST_OF_CLASSES
     fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
@@ -70,6 +73,7 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
     _splitter = "random"
     fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
