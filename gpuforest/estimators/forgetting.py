@@ -156,7 +156,7 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
     keys = hashing.tree_keys(np, kept.forest.seed, 0, kept.forest.n_trees)
     keys, ids = hashing.hash_at(keys, hashing.BAG), kept.changed.astype(np.uint64)
     counts = np.asarray(RowSampling().poisson(HOST, keys, ids, plan.drawn.steps))
-    return [*_waves(plan, kept, counts > 0)]
+    return [*_waves(plan, kept, np.asarray(counts > 0))]
 
 
 def _waves(plan: TrainingPlan, kept: Kept, counted: np.ndarray) -> Iterator[Forest]:

@@ -62,12 +62,12 @@ class Changed:
         number = np.full(len(self.origin), -1)
         number[at[same]] = np.flatnonzero(same)
         stays = number[self.slot] >= 0
-        row, s = self.row[stays], number[self.slot[stays]]
+        row, s = self.row[stays], np.asarray(number[self.slot[stays]])
         code = self.codes[row, feature[s]].astype(np.int64)
-        goes_left = code <= bins[s]
-        for i in np.flatnonzero(bins[s] == SET_BIN):
-            goes_left[i] = words[s[i], code[i] >> 6] >> np.uint64(code[i] & 63) & np.uint64(1)
-        goes_left = np.where(code == forest.edges.missing_code, missing_left[s], goes_left)
+        goes_left, hole = code <= bins[s], code == forest.edges.missing_code
+        for j in np.flatnonzero((bins[s] == SET_BIN) & ~hole).tolist():
+            goes_left[j] = int(words[s[j], code[j] >> 6]) >> int(code[j] & 63) & 1
+        goes_left = np.where(hole, missing_left[s], goes_left)
         self.row, self.slot = row, 2 * s + ~goes_left.astype(bool)
         self.origin = np.stack([left, np.where(same, left + 1, -1)], axis=1).reshape(-1)
 
@@ -79,7 +79,7 @@ def regrow(
     """The trees from number `first` on that grow from the training, on the host.
 
     forest : grown from the same rows, except some that have left or joined
-    codes : u8 or u16 [n, F], theirs
+    codes : u8 or u16 [n, F] of these rows
     counted : bool[T, n], which of them the bag of each tree holds, or held
     """
     xp, kind, last = backend.xp, kind_in(training), first + len(counted)
