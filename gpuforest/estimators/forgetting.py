@@ -155,8 +155,8 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
         return []
     keys = hashing.tree_keys(np, kept.forest.seed, 0, kept.forest.n_trees)
     keys, ids = hashing.hash_at(keys, hashing.BAG), kept.changed.astype(np.uint64)
-    counts = np.asarray(RowSampling().poisson(HOST, keys, ids, plan.drawn.steps))
-    return [*_waves(plan, kept, np.asarray(counts > 0))]
+    counted: np.ndarray = RowSampling().poisson(HOST, keys, ids, plan.drawn.steps) > 0
+    return [*_waves(plan, kept, counted)]
 
 
 def _waves(plan: TrainingPlan, kept: Kept, counted: np.ndarray) -> Iterator[Forest]:
@@ -165,7 +165,7 @@ def _waves(plan: TrainingPlan, kept: Kept, counted: np.ndarray) -> Iterator[Fore
         plan.backend.on_host and kind_in(training).by_level and not len(training.rules.signs)
         and not plan.settings.prunes
     )  # fmt: skip
-    touched = counted.any(axis=1)
+    touched: Any = counted.any(axis=1)
     for anew, run in groupby(range(forest.n_trees), key=lambda t: bool(touched[t])):
         first, *more = run
         last = more[-1] + 1 if more else first + 1
