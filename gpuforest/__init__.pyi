@@ -220,12 +220,13 @@ class ExtraTreesClassifier(_ExtraTreesClassifier):
     min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
-    combination_weights: str; bootstrap: bool; max_samples: float | int | dict[Any, Any] | None
-    oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
-    max_estimators: int; class_weight: str | dict[Any, Any] | list[Any] | None
-    priors: str | dict[Any, Any] | None; voting: str
-    random_state: int | np.random.RandomState | None; warm_start: bool; n_jobs: int | None
-    verbose: int; max_bins: int | str; backend: str; memory_limit: int | str | None
+    combination_weights: str; bootstrap: bool | str
+    max_samples: float | int | dict[Any, Any] | None; oob_score: bool | Callable[..., float]
+    unbiased_importances: bool; oob_tol: float; max_estimators: int
+    class_weight: str | dict[Any, Any] | list[Any] | None; priors: str | dict[Any, Any] | None
+    voting: str; random_state: int | np.random.RandomState | None; warm_start: bool
+    n_jobs: int | None; verbose: int; max_bins: int | str; backend: str
+    memory_limit: int | str | None
     def __init__(
         self, n_estimators: int | str = 100, *, criterion: str = "gini",
         max_depth: int | None = None, min_samples_split: int | float = 2,
@@ -235,7 +236,7 @@ class ExtraTreesClassifier(_ExtraTreesClassifier):
         monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
-        combination_weights: str = "binary", bootstrap: bool = False,
+        combination_weights: str = "binary", bootstrap: bool | str = False,
         max_samples: float | int | dict[Any, Any] | None = None,
         oob_score: bool | Callable[..., float] = False, unbiased_importances: bool = False,
         oob_tol: float = 0.005, max_estimators: int = 1000,
@@ -284,7 +285,7 @@ class ExtraTreesRegressor(_ExtraTreesRegressor):
     min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
-    combination_weights: str; bootstrap: bool; max_samples: float | int | None
+    combination_weights: str; bootstrap: bool | str; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
     max_estimators: int; random_state: int | np.random.RandomState | None; warm_start: bool
     n_jobs: int | None; verbose: int; max_bins: int | str; backend: str
@@ -298,7 +299,7 @@ class ExtraTreesRegressor(_ExtraTreesRegressor):
         monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
-        combination_weights: str = "binary", bootstrap: bool = False,
+        combination_weights: str = "binary", bootstrap: bool | str = False,
         max_samples: float | int | None = None, oob_score: bool | Callable[..., float] = False,
         unbiased_importances: bool = False, oob_tol: float = 0.005, max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None, warm_start: bool = False,
@@ -429,12 +430,13 @@ class RandomForestClassifier(_RandomForestClassifier):
     min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
-    combination_weights: str; bootstrap: bool; max_samples: float | int | dict[Any, Any] | None
-    oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
-    max_estimators: int; class_weight: str | dict[Any, Any] | list[Any] | None
-    priors: str | dict[Any, Any] | None; voting: str
-    random_state: int | np.random.RandomState | None; warm_start: bool; n_jobs: int | None
-    verbose: int; max_bins: int | str; backend: str; memory_limit: int | str | None
+    combination_weights: str; bootstrap: bool | str
+    max_samples: float | int | dict[Any, Any] | None; oob_score: bool | Callable[..., float]
+    unbiased_importances: bool; oob_tol: float; max_estimators: int
+    class_weight: str | dict[Any, Any] | list[Any] | None; priors: str | dict[Any, Any] | None
+    voting: str; random_state: int | np.random.RandomState | None; warm_start: bool
+    n_jobs: int | None; verbose: int; max_bins: int | str; backend: str
+    memory_limit: int | str | None
     def __init__(
         self, n_estimators: int | str = 100, *, criterion: str = "gini",
         max_depth: int | None = None, min_samples_split: int | float = 2,
@@ -444,7 +446,7 @@ class RandomForestClassifier(_RandomForestClassifier):
         monotonic_cst: Any = None, interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
-        combination_weights: str = "binary", bootstrap: bool = True,
+        combination_weights: str = "binary", bootstrap: bool | str = True,
         max_samples: float | int | dict[Any, Any] | None = None,
         oob_score: bool | Callable[..., float] = False, unbiased_importances: bool = False,
         oob_tol: float = 0.005, max_estimators: int = 1000,
@@ -494,7 +496,7 @@ class RandomForestRegressor(_RandomForestRegressor):
     min_impurity_decrease: float; ccp_alpha: float; shrinkage: float | str; monotonic_cst: Any
     interaction_cst: list[Any] | tuple[Any, ...] | str | None; categorical_features: Any
     min_category_frequency: int; categorical_split: str; feature_combinations: float | None
-    combination_weights: str; bootstrap: bool; max_samples: float | int | None
+    combination_weights: str; bootstrap: bool | str; max_samples: float | int | None
     oob_score: bool | Callable[..., float]; unbiased_importances: bool; oob_tol: float
     max_estimators: int; random_state: int | np.random.RandomState | None; warm_start: bool
     n_jobs: int | None; verbose: int; max_bins: int | str; backend: str
@@ -509,7 +511,7 @@ class RandomForestRegressor(_RandomForestRegressor):
         interaction_cst: list[Any] | tuple[Any, ...] | str | None = None,
         categorical_features: Any = "from_dtype", min_category_frequency: int = 5,
         categorical_split: str = "subset", feature_combinations: float | None = None,
-        combination_weights: str = "binary", bootstrap: bool = True,
+        combination_weights: str = "binary", bootstrap: bool | str = True,
         max_samples: float | int | None = None, oob_score: bool | Callable[..., float] = False,
         unbiased_importances: bool = False, oob_tol: float = 0.005, max_estimators: int = 1000,
         random_state: int | np.random.RandomState | None = None, warm_start: bool = False,

@@ -21,6 +21,7 @@ from gpuforest.core.rules import Sampling
 from gpuforest.data.survival import are_survival
 from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.base import BaseTrees
+from gpuforest.estimators.by_ids import MOST_RATE
 from gpuforest.estimators.causal import CausalForest
 from gpuforest.estimators.ensembles import ForestClassifier, ForestRegressor
 from gpuforest.estimators.learning import RENUMBERED
@@ -269,6 +270,10 @@ def _sampling(
         parts = tuple(draws["parts"])
         need(len(parts) == 2 and 0 < parts[0] <= parts[1] <= 2**32, "parts of bags out of range")
         sampling = replace(sampling, distinct=True, parts=parts)
+    if (rate := draws.get("rate", 0.0)) != 0:
+        need(0 < rate <= MOST_RATE and groups is classes is None, "a rate of draws amiss")
+        sampling = replace(sampling, rate=rate)
+        need(sampling.n_draws > 0 and sampling.most_weight <= MAX_TOTAL_WEIGHT, "draws amiss")
     each = draws.get("of_classes", [])
     need(bool(each) == (classes is not None) and not (each and groups is not None), "draws amiss")
     if classes is not None:

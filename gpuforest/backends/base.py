@@ -149,6 +149,15 @@ class RowSampling:
         items = backend.xp.arange(n, dtype=backend.xp.uint64)
         return permute(backend.xp, keys[:, None], items[None, :], n) < count
 
+    def poisson(self, backend: Backend, keys: Array, ids: Array, steps: Array) -> Array:
+        """How often rows with ids u64[N] count for each tree, i32[T, N]: how many of the steps
+        u64[n] are at most the hash by keys u64[T]."""
+        xp, point = backend.xp, hash_at(keys[:, None], ids[None, :])
+        counts = xp.zeros(point.shape, dtype=xp.int32)
+        for k in range(steps.shape[0]):
+            counts += point >= steps[k]
+        return counts
+
     def in_part(
         self, backend: Backend, keys: Array, numbers: Array, bags: Array, part: tuple[int, int]
     ) -> Array:

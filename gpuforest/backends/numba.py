@@ -25,7 +25,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits, Subtrees
 from gpuforest.core.rules import Sampling
 from gpuforest.core.training import Training
-from gpuforest.kernels.bag.numba import bag, in_bag, in_part, once
+from gpuforest.kernels.bag.numba import bag, in_bag, in_part, once, poisson
 from gpuforest.kernels.best_split.cuts import Scan, scan_arrays
 from gpuforest.kernels.best_split.numba import HIST_BYTES, level
 from gpuforest.kernels.edges.numba import edges as choose_edges
@@ -94,6 +94,13 @@ class NumbaSampling(RowSampling):
         drawn = np.empty((len(keys), n), np.bool_)
         parallel_map(lambda t: once(keys[t], count, drawn[t]), range(len(keys)), backend.n_threads)
         return drawn
+
+    def poisson(self, backend: Backend, keys: Array, ids: Array, steps: Array) -> Array:
+        counts = np.empty((len(keys), len(ids)), np.int32)
+        parallel_map(
+            lambda t: poisson(keys[t], ids, steps, counts[t]), range(len(keys)), backend.n_threads
+        )
+        return counts
 
     def in_part(
         self, backend: Backend, keys: Array, numbers: Array, bags: Array, part: tuple[int, int]

@@ -11,6 +11,9 @@ from gpuforest.common import hashing, parallel
 from gpuforest.common.dtypes import Array
 from gpuforest.kernels.edges.numpy import edges as edges_of
 
+# A fit with Poisson bags learns edges and fixed points from this number of rows, up to twice it, so
+# that one row hardly ever moves them; docs/row_ids.md has what more rows would gain
+LEARNED_FROM = 2500
 BLOCK_ROWS = 65_536  # rows encoded at once, at most, but see `block_rows`
 
 
@@ -18,6 +21,14 @@ def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:
     """The hashes u64[n] of rows i64[n], all different, by which a sample is chosen."""
     key = hashing.hash_at(np.full(1, seed, np.uint64), hashing.ROWS)
     return np.asarray(hashing.hash_at(key, rows.astype(np.uint64)))
+
+
+def chosen(seed: int, ids: np.ndarray, n_rows: int) -> np.ndarray:
+    """Which rows, by ids u64[n], a fit with Poisson bags to a table of `n_rows` rows learns edges
+    and fixed points from, bool[n]: their hash is below the least power of two that lets expect
+    LEARNED_FROM rows. All rows of a small table are chosen."""
+    n_halves = max(0, (n_rows // LEARNED_FROM).bit_length() - 1)
+    return np.asarray(row_hashes(seed, ids) <= np.uint64((2**64 - 1) >> n_halves))
 
 
 def rows_below(seed: int, n_rows: int, limit: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
+from decimal import Context, Decimal, localcontext
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
@@ -63,6 +64,20 @@ class ByClass(NamedTuple):
     total: np.ndarray  # u64[C], the weight of the rows of each class
 
 
+def poisson_steps(rate: float) -> np.ndarray:
+    """The cumulative distribution of Poisson's law at 0, 1, ... in units of 1 / 2**64, u64[n], up
+    to the last below one. Hashes are compared with these integers, which decimals of 60 digits
+    make equal on all machines."""
+    with localcontext(Context(prec=60)):
+        mean, steps = Decimal(rate), list[int]()
+        chance = total = (-mean).exp()
+        while (step := int(total * 2**64)) < 2**64 and step not in steps[-1:]:
+            steps.append(step)
+            chance *= mean / len(steps)
+            total += chance
+    return np.array(steps, np.uint64)
+
+
 @dataclass(frozen=True, eq=False)
 class Sampling:
     """The rules for drawing bags."""
@@ -94,6 +109,10 @@ class Sampling:
     # n_draws; None and (): rows are drawn whatever their class
     classes: np.ndarray | None = None
     draws: tuple[int, ...] = ()
+    # the mean of a Poisson distribution, by which a hash of its id says how often a row counts in a
+    # bag; 0: rows are drawn. Then weights multiply the statistics, and n_draws is the mean of a bag
+    rate: float = 0.0
+    ids: np.ndarray | None = None  # i64[N] or u64[N], all different; None: the rows' numbers
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what is derived from them is not pickled."""
@@ -128,10 +147,21 @@ class Sampling:
         weights = None if rows.all() else (rows > 0).astype(np.int32)
         return Sampling(len(rows), self.n_draws, weights, distinct=self.distinct, parts=self.parts)
 
+    @cached_property
+    def steps(self) -> np.ndarray:
+        """What the hash of a row must reach to count once, twice, ... in a bag, u64[n]."""
+        return poisson_steps(self.rate)
+
+    @property
+    def row_keys(self) -> np.ndarray:
+        """What is hashed of each row, u64[N]."""
+        ids = np.arange(self.n_rows) if self.ids is None else self.ids
+        return ids.view(np.uint64)
+
     @property
     def multiplies(self) -> bool:
         """Whether there are weights, and they multiply the statistics."""
-        of_draws = self.n_draws and not self.distinct and self.groups is None
+        of_draws = self.n_draws and not (self.distinct or self.rate) and self.groups is None
         return self.weights is not None and not of_draws
 
     @property
@@ -144,9 +174,11 @@ class Sampling:
     @property
     def most_drawn(self) -> int:
         """Limit of a group's draws in a bag, so that sums do not overflow. More draws have a chance
-        below 10**-30 (Chernoff's bound)."""
+        below 10**-30 (Chernoff's bound). With a rate, the most that a row counts."""
         if self.distinct:
             return 1
+        if self.rate:
+            return len(self.steps)
         return min(self.n_draws, 32 + 4 * -(-self.n_draws // self.units.n_counted))
 
     @property
@@ -167,6 +199,8 @@ class Sampling:
         if self.groups is not None:
             total = self.n_rows if self.weights is None else int(self.weights.sum(dtype=np.int64))
             return round(total * self.n_draws / self.units.n_counted * self.draw_weight)
+        if self.rate:
+            return round(self.most_weight / self.most_drawn * self.rate)
         if not self.distinct or self.weights is None:
             return round(self.most_weight * self.draw_weight)
         return round(self.most_weight * min(1.0, self.n_draws / self.n_counted))
@@ -177,6 +211,9 @@ class Sampling:
         if self.groups is not None:
             of_groups = np.bincount(self.groups, self.weights)
             return int(min(self.n_draws * of_groups.max(), self.most_drawn * of_groups.sum()))
+        if self.rate:
+            total = self.n_rows if self.weights is None else int(self.weights.sum(dtype=np.int64))
+            return total * self.most_drawn
         if self.weights is None or (self.n_draws and not self.distinct):
             return self.n_draws or self.n_rows
         return int(self.weights.sum(dtype=np.int64))
@@ -186,6 +223,8 @@ class Sampling:
         """The greatest number of rows that a bag can hold."""
         if self.groups is not None:
             return int(np.sort(np.bincount(self.groups))[-self.n_draws :].sum())
+        if self.rate:
+            return self.n_rows
         return min(self.n_rows, self.n_draws) if self.n_draws else self.n_rows
 
     @property

@@ -226,11 +226,13 @@ class FitInput(NamedTuple):
     grown: tuple[Forest, ...] = ()  # new trees that other processes have grown, by their numbers
     init_score: Any = None  # raw predictions before the first round
     exposure: Any = None  # that counts and amounts are proportional to
+    row_ids: Any = None  # whose hashes say how often rows count in Poisson bags
+    kept: Any = None  # trees of an earlier fit, see estimators/forgetting.py
 
     @classmethod
     def of(
         cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None,
-        blocks: Any = None,
+        blocks: Any = None, row_ids: Any = None,
     ) -> FitInput:  # fmt: skip
         if isinstance(X, FitInput):
             return X
@@ -245,7 +247,7 @@ class FitInput(NamedTuple):
                     f"pass no other {name} to fit (BinnedData.from_blocks takes them), or bin "
                     "with categorical_split='subset'"
                 )
-        return cls(X, **given)
+        return cls(X, **given, row_ids=row_ids)
 
 
 def binned_blocks(

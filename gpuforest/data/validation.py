@@ -390,6 +390,24 @@ def check_groups(groups: Any, n_rows: int, name: str = "groups") -> np.ndarray |
     return numbers
 
 
+def check_ids(row_ids: Any, n_rows: int) -> np.ndarray | None:
+    """Ids of rows i64[N] or u64[N] on the host, all different; None: the rows' numbers."""
+    if row_ids is None:
+        return None
+    ids = arrays.host_array(arrays.to_host(row_ids, "row_ids"), "row_ids")
+    if ids.dtype.kind not in "iu" or ids.shape != (n_rows,):
+        raise ValueError(
+            f"row_ids must be {n_rows} integers, one for each row of X: they have the dtype "
+            f"{ids.dtype} and the shape {ids.shape}"
+        )
+    distinct, counts = np.unique(ids, return_counts=True)
+    if len(distinct) < n_rows:
+        raise ValueError(
+            f"row_ids must all differ: {distinct[counts.argmax()]} stands for {counts.max()} rows"
+        )
+    return ids.astype(np.uint64 if ids.dtype.kind == "u" else np.int64)
+
+
 def number_labels(labels: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     """The number i32[N] of each label, and the sorted labels; an error if one is missing."""
     missing = f"{name} contains NaN: every row needs the label of its {name.removesuffix('s')}"

@@ -22,6 +22,7 @@ from gpuforest.estimators import (
     bases,
     capabilities,
     fit_scope,
+    forgetting,
     memory,
     methods,
     out_of_bag,
@@ -82,14 +83,15 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         """Grow the trees."""
         self._validate_params()
         given = binned.FitInput.of(X, y, sample_weight, groups, blocks)
-        before, n_trees = self._n_before(), self._most_trees
+        before, n_trees = 0 if given.kept else self._n_before(), self._most_trees
         earlier = fit_scope.snapshot(self) if before else None
         if before == n_trees:
             why = "Warm-start fitting without increasing n_estimators does not fit new trees."
             warnings.warn(why, stacklevel=2)
             if fit_scope.has_out_of_bag(self):
                 return self
-        seed = self.seed_ if before else arguments.draw_seed(self.random_state)
+        goes_on = before or given.kept
+        seed = self.seed_ if goes_on else arguments.draw_seed(self.random_state)
         with fit_scope.fitting(self, n_trees - before, given) as fitted:
             work = partial(fitted._fit, given, seed, earlier)
             registry.run_on_backend(work, **self._chosen(given.X))
@@ -128,6 +130,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         with progress.stage("growing"):
             waves = [wave for wave in (forest, *given.grown) if wave is not None]
             n_trees = n_trees_of(waves) if given.grown else self._most_trees
+            if given.kept is not None:
+                waves = forgetting.waves_of(plan, given.kept)
             plan, waves, n_trees, known = tuned(plan, self._task, waves, n_trees)
             begin = n_trees_of(waves) if waves else 0
             waves += grow.grow(plan.training, plan.backend, begin, n_trees, plan.pruning)

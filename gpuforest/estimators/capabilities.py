@@ -14,6 +14,11 @@ ALL = f"{TARGETED} isolation"
 WITHOUT_LABELS = ("isolation", "AdaBoost")  # they leave groups and blocks of BinnedData unread
 ONE_FEATURE = "is for splits by one feature: set feature_combinations=None, or "
 NOT_BOOSTING = "forests quantiles trees bags AdaBoost"
+# the parameters that errors out of bag choose, and by which word
+BY_ERROR = {
+    "trees by oob": ("n_estimators", "auto"), "features by oob": ("max_features", "oob"),
+    "leaves by oob": ("min_samples_leaf", "oob"), "shrinkage by oob": ("shrinkage", "oob"),
+}  # fmt: skip
 ROWS = "strategy='rows' cannot do {}: use 'trees'"
 ONE_PLACE = ROWS.format("{}, which needs all rows of a node in one place")
 APART = ROWS.format("models whose trees depend on each other")
@@ -62,6 +67,22 @@ REFUSALS = [
         f"{NOT_BOOSTING} boosting"),
     Refusal("outputs", "dask", passes.LABELS, of_labels=True),
     Refusal("outputs", "dask by rows", passes.LABELS, of_labels=True),
+    Refusal("groups", "poisson",
+        "bags of whole groups are drawn from all groups, and with bootstrap='poisson' a row counts "
+        "by its id alone: pass no groups, or bootstrap=True", "forests"),
+    Refusal("poisson", "by class",
+        "rows of each class are drawn from all rows of it, and with bootstrap='poisson' a row "
+        "counts by its id alone: pass another class_weight and max_samples, or bootstrap=True",
+        "forests"),
+    *(Refusal(a, "poisson",
+        "target statistics come from the order of all rows, and with bootstrap='poisson' a forest "
+        "depends on no order: pass categorical_split='subset', or bootstrap=True", "forests")
+        for a in ("ordered", "auto")),
+    *(Refusal(a, "poisson",
+        "numbers chosen by out-of-bag errors ('auto', 'oob') may change with each row, and with "
+        "bootstrap='poisson' one row should change little: pass numbers, or bootstrap=True",
+        "forests")
+        for a in (*BY_ERROR, "preset")),
     Refusal("groups", "by class",
         "bags of whole groups have the classes of these groups: pass no groups, or another "
         "class_weight and max_samples", "forests"),
@@ -70,6 +91,7 @@ REFUSALS = [
         "or fit the outputs apart", "forests"),
     Refusal("outputs", "priors", "priors are of one output: leave them out, or fit the outputs "
         "apart", "forests"),
+    Refusal("poisson", "dask by rows", ROWS.format("bootstrap='poisson'"), "forests"),
     Refusal("by class", "dask by rows", ROWS.format("draws of each class"), "forests"),
     Refusal("subset", "absolute error", NUMERIC, NOT_BOOSTING),
     Refusal("multiway", "absolute error", NUMERIC),
@@ -158,7 +180,8 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
     criterion = criteria.CRITERIA.get(params.get("criterion", ""))
     asked = {
         "warm_start": params.get("warm_start", False),
-        "trees by oob": params.get("n_estimators") == "auto",
+        "poisson": params.get("bootstrap") == "poisson",
+        **{name: params.get(of) == word for name, (of, word) in BY_ERROR.items()},
         "pruning": params.get("ccp_alpha") == "cv",
         "shrinkage": params.get("shrinkage", 0) != 0,
         "monotonic": params.get("monotonic_cst") is not None and np.any(params["monotonic_cst"]),

@@ -54,6 +54,8 @@ ATTRIBUTES: dict[str, Any] = {
     "backend_": ("str", "Name of the backend that grew the trees."),
     "forest_": ("gpuforest.core.forest.Forest", "The trees as arrays."),
     "estimators_": ("list of DecisionTreeClassifier", "The trees."),
+    "row_ids_": ("int64 or uint64 ndarray of shape (n_samples,), or None",
+        "The ids that the fit was given; None: the rows' numbers, or from a model file."),
     "estimators_samples_": ("list of int32 ndarray", "The rows of each tree's bag."),
     "estimators_features_": ("list of int64 ndarray", "The features drawn for each tree."),
     "estimator_": ("estimator", "The unfitted estimator that each member is made from."),
@@ -107,6 +109,9 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "Labels of the rows' blocks of time, such as months, which sort in the order of time. "
         "They do not change the forest; a second set of trees, which grow from earlier blocks "
         "only, judges the rows. See docs/blocks.md."),
+    "fit row_ids": ("array-like of int of shape (n_samples,), default=None",
+        'With bootstrap="poisson", integers that tell rows apart: a row counts in each tree by its '
+        "id, wherever it stands. None: the numbers of the rows. See docs/row_ids.md."),
     "fit treatment": ("array-like of shape (n_samples,)",
         "What the effect is of: 0 or 1, or real numbers."),
     "fit instrument": (LABELS,
@@ -285,6 +290,12 @@ RAISES = {
     "HistGradientBoosting.fit": {
         "ValueError": "A parameter out of its range; a loss that does not allow y; X or y that do "
         "not fit.",
+    },
+    "fit_by_ids": {
+        "ValueError": "A parameter out of its range; infinities, complex numbers or no numbers in "
+        "X; a wrong length; missing values in y, groups or blocks; negative or no weights; other "
+        "row_ids than integers that differ.",
+        "BackendError": NO_BACKEND,
     },
     "BaseTrees.fit": {
         "ValueError": "A parameter out of its range; infinities, complex numbers or no numbers in "

@@ -14,7 +14,8 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.common import hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
-from gpuforest.estimators import foreign, methods, out_of_bag, settings, task
+from gpuforest.data.binned import FitInput
+from gpuforest.estimators import by_ids, foreign, forgetting, methods, out_of_bag, settings, task
 from gpuforest.estimators.base import BaseTrees, Classifier, Regressor, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
@@ -135,6 +136,65 @@ class BaseForest(BaseTrees):
         """
         leaves = arrays.to_host(self._walk(X, prediction.apply))
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
+
+
+def fit_by_ids(
+    self: Any, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+    blocks: Any = None, row_ids: Any = None,
+) -> Any:  # fmt: skip
+    """Grow the trees."""
+    if self.bootstrap == by_ids.POISSON:
+        by_ids.check(vars(self))
+    elif row_ids is not None:
+        raise ValueError(
+            "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or pass no "
+            "row_ids"
+        )
+    return BaseTrees.fit(self, FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
+
+
+def delete(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Become the forest that a fit without some rows gives, bit for bit.
+
+    Trees that do not count these rows stay; the others grow anew. A warning says so where all
+    do, because the rows moved what a fit learns from chosen rows, see docs/row_ids.md.
+
+    Parameters
+    ----------
+    row_ids : int or array-like of ints of shape (n,)
+        The ids of the rows that leave.
+    X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`
+
+    Raises
+    ------
+    ValueError
+        The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, or no
+        row of a class is left. The forest is then as it was.
+    """
+    return _changed(self, *forgetting.without(self, row_ids, X, [y, sample_weight]))
+
+
+def insert(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Become the forest that a fit with more rows gives, bit for bit; see `delete`.
+
+    Parameters
+    ----------
+    row_ids : int or array-like of ints of shape (n,)
+        The ids of the rows that join.
+    X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`, and
+        the new rows after them
+    """
+    return _changed(self, X, y, sample_weight, *forgetting.with_more(self, row_ids, X))
+
+
+def _changed(self: Any, X: Any, y: Any, weight: Any, ids: np.ndarray, kept: forgetting.Kept) -> Any:
+    return BaseTrees.fit(self, FitInput(X, y, weight, row_ids=ids, kept=kept))
+
+
+def row_ids_(self: Any) -> np.ndarray | None:
+    """The ids that the fit was given."""
+    check_is_fitted(self)
+    return self._sampling_.ids if hasattr(self, "_sampling_") else None
 
 
 def drawn_features(self: Any) -> list[np.ndarray]:

@@ -111,6 +111,12 @@ def check_same(earlier: Any, training: Training) -> None:
             "warm_start=True adds trees from the same groups, and they are others now. Fit anew "
             "with warm_start=False"
         )
+    ids: list[Any] = [drawn.ids, training.sampling.ids]
+    if drawn.rate != training.sampling.rate or not np.array_equal(*ids):
+        raise ValueError(
+            "warm_start=True adds trees with the same bootstrap, max_samples and row_ids, and they "
+            "are others now. Fit anew with warm_start=False"
+        )
     if drawn.draws != training.sampling.draws:
         raise ValueError(
             "warm_start=True adds trees that draw as many rows of each class, which are others "

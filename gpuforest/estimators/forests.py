@@ -12,7 +12,7 @@ from gpuforest.estimators import bases, ensembles, learning, params, presets
 from gpuforest.growing import predict as prediction
 
 
-@params.parameters(params.FOREST)
+@params.parameters(params.FOREST, params.BY_IDS)
 class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """A random forest for classes.
 
@@ -26,23 +26,27 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """
 
     _presets = presets.FOREST_OF_CLASSES
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
     keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
-@params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1 / 3)
+@params.parameters(params.FOREST, params.NUMBERS_BY_IDS, max_features=1 / 3)
 class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
     keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
-@params.parameters(params.FOREST, bootstrap=False)
+@params.parameters(params.FOREST, params.BY_IDS, bootstrap=False)
 class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """Extremely randomized trees for classes.
 
@@ -58,13 +62,15 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
     _splitter = "random"
     _presets = presets.FOREST_OF_CLASSES
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
     keep_trees, prune_trees = learning.keep_trees, learning.prune_trees
 
 
-@params.parameters(params.FOREST, params.OF_NUMBERS, max_features=1.0, bootstrap=False)
+@params.parameters(params.FOREST, params.NUMBERS_BY_IDS, max_features=1.0, bootstrap=False)
 class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """Extremely randomized trees for real numbers.
 
@@ -72,6 +78,8 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """
 
     _splitter = "random"
+    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add

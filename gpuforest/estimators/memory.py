@@ -105,7 +105,7 @@ class Fit:
         grouped = sampling.groups is not None or sampling.blocks is not None
         judged = JUDGED * self.n_judged
         drawn = (12 + 8 * weighed) * (sampling.classes is not None)
-        more = WEIGHING * reweighted + judged + drawn
+        more = WEIGHING * reweighted + judged + drawn + 8 * (sampling.ids is not None)
         return labels + coded + 12 * weighed + 4 * grouped + more
 
     @cached_property

@@ -306,7 +306,7 @@ def products_of(self: Any) -> np.ndarray:
     sampling = getattr(self, "_sampling_", None)
     if sampling is None:
         raise ValueError("return_std needs the draws of rows, which this model file lacks")
-    if not sampling.n_draws or sampling.distinct:
+    if not sampling.n_draws or sampling.distinct or sampling.rate:
         raise ValueError(
             "return_std compares trees that drew rows more or less often, with replacement: "
             "fit with bootstrap=True"

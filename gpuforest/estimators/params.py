@@ -226,6 +226,13 @@ OF_NUMBERS = NO_CLASSES | {
         'slower, grows on the CPU alone and takes no categories. "poisson" is for counts: y >= 0, '
         "not all zero."),
 }  # fmt: skip
+BY_IDS: Table = {
+    "bootstrap": (True, ["boolean", StrOptions({"poisson"})],
+        'Each tree grows from rows drawn with replacement; False: from all rows. "poisson": a hash '
+        "of its id (see `fit`) says how often a row counts in a tree, once in the mean or as often "
+        "as `max_samples` says, a float. See docs/row_ids.md."),
+}  # fmt: skip
+NUMBERS_BY_IDS = OF_NUMBERS | BY_IDS
 OF_SURVIVAL = NO_CLASSES | {
     "criterion": ("exponential", [StrOptions(criteria.CriterionNames("survival"))],
         'The score of splits. "exponential": the likelihood of a constant hazard on each side, '
@@ -484,7 +491,7 @@ QUANTILE_FOREST = (
     .replace("min_samples_leaf", "min_samples_leaf max_samples_leaf", 1)
     .replace(" shrinkage", "", 1)
 )
-FOREST += SHRUNK
+FOREST += f"{SHRUNK} row_ids_"
 # no shares of the total weight, and no gains by weight: the weight of a row is its hazard
 SURVIVAL = f"""n_estimators * criterion max_depth min_samples_split min_samples_leaf max_features
 max_leaf_nodes shrinkage {CATEGORIES} {COMBINATIONS} bootstrap max_samples oob_score oob_tol

@@ -11,10 +11,10 @@ from gpuforest.core import bins, criteria
 from gpuforest.core.training import Training
 from gpuforest.data import arrays, target_statistics, validation
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.estimators import boosting_fit, capabilities, memory, settings
+from gpuforest.estimators import boosting_fit, by_ids, capabilities, memory, settings
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import On, Rows, n_outputs
-from gpuforest.growing import isolation, rounds, targets
+from gpuforest.growing import bags, isolation, rounds, targets
 from gpuforest.growing.edges import bin_matrix, most_bins
 from gpuforest.splits import kinds
 
@@ -32,7 +32,8 @@ def read(estimator: Any, given: FitInput, backend: base.Backend) -> Rows:
             groups = validation.check_groups(given.groups, X.shape[0])
         if given.blocks is not None:
             blocks = validation.check_groups(given.blocks, X.shape[0], "blocks")
-    return Rows(X, categories, names, weight, groups, blocks, {})
+    ids = None if given.row_ids is None else validation.check_ids(given.row_ids, X.shape[0])
+    return Rows(X, categories, names, weight, groups, blocks, {}, ids=ids)
 
 
 def refuse(estimator: Any, params: dict[str, Any], rows: Rows) -> None:
@@ -69,7 +70,10 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
         checked = task.check(given.y, n_rows, on)
         rows = replace(rows, target=checked)
         refuse(estimator, vars(asked) | vars(estimator), rows)
-        drawn = settings.sampling_of(asked, n_rows, given_weights, checked, rows.groups)
+        if asked.bootstrap == by_ids.POISSON:
+            drawn = by_ids.sampling_of(asked, n_rows, given_weights, checked, rows.ids)
+        else:
+            drawn = settings.sampling_of(asked, n_rows, given_weights, checked, rows.groups)
         encoded, blocks = task.encode_target(checked, drawn, on), None
         sampling = judging = encoded.sampling
         if rows.blocks is not None and not asked.is_single:
@@ -87,10 +91,13 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
             able = registry.for_categories(backend, coding.n_channels, rules.random)
             if able is not backend:  # from the start, with arrays on the host
                 return prepare(estimator, given, seed, able)
-        asked, edges = with_bins(asked, rows, weights, backend)
+        some = rows
+        if drawn.rate:
+            some, weights = rows.learned_from(bags.learned_from(drawn, seed), weights, backend)
+        asked, edges = with_bins(asked, some, weights, backend)
         backend = memory.fitted_to_memory(asked, rows, judging, rules, coding, backend)
     with progress.stage("binning"):
-        edges = edges or rows.edges(asked.max_bins, weights, seed, backend)
+        edges = edges or some.edges(asked.max_bins, weights, seed, backend)
         matrix = bin_matrix(rows.X, edges, backend, rows.judged)
         target = replace(targets.placed(coding, encoded.y, backend), times=encoded.times)
         training = Training(matrix, target, sampling, rules, seed)

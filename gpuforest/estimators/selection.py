@@ -164,7 +164,8 @@ def _with_bags(
         out_of_bag.check_rows(sampling, table.shape[0])
         if binned and not fit_scope.same_edges(X.edges, edges):
             raise ValueError("X has other bins than the data that the forest was fitted to")
-        task, for_task = forest._task, On(criteria.CRITERIA[forest.criterion], backend)
+        criterion = criteria.CRITERIA[forest.criterion]
+        task, for_task = forest._task, On(criterion, backend, forest.seed_)
         checked = task.check(FitInput.of(X, y).y, sampling.n_rows, for_task)
         encoded = task.encode_target(checked, sampling, for_task)
         if not fit_scope.same_coding(encoded.coding, forest.forest_.unweighted.coding):
@@ -340,7 +341,8 @@ def _binned(forest: Any, X: Any, y: Any, seed: int) -> BinnedData:
     """X as the forest would bin it, and its names; X and y are checked as in the forest's fit."""
     if isinstance(X, BinnedData):
         return X
-    forest = clone(forest).set_params(oob_score=forest.bootstrap)  # rows out of bag may be judged
+    judges = bool(forest.bootstrap)  # rows out of bag may be judged
+    forest = clone(forest).set_params(oob_score=judges)
     forest._validate_params()
 
     def work(backend: Backend) -> BinnedData:

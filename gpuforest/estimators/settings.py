@@ -71,7 +71,7 @@ class Settings:
     oob_tol: float = 0.005
     voting: str = "soft"
     shrinkage: float | str = 0.0
-    bootstrap: bool = False
+    bootstrap: bool | str = False
     max_samples: Any = None
     oob_score: Any = False
     unbiased_importances: bool = False
@@ -370,7 +370,7 @@ def groups_of_bags(
 ) -> rules.Sampling:
     """How bags of whole groups i32[N] are drawn. The rows' weights f64[N] `user` and class weights
     of all rows multiply the statistics; class weights of each bag do not."""
-    by_bag = settings.class_weight == "balanced_subsample" and settings.bootstrap
+    by_bag = settings.class_weight == "balanced_subsample" and bool(settings.bootstrap)
     if labels is not None and not by_bag:
         user = check_some_weight(class_factors(settings, labels, user), user)
     n_rows, integers = len(groups), None if user is None else (user > 0).astype(WEIGHT)

@@ -19,7 +19,7 @@ from gpuforest.data import arrays, binned, target_statistics, validation
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import RowWeights, bag_shares, known_classes, row_weights_of
 from gpuforest.explain import importances, oob, uncertainty
-from gpuforest.growing import edges, targets
+from gpuforest.growing import bags, edges, targets
 
 Array = Any
 # The fewest points of the grid that an output should take, and that it must take
@@ -35,6 +35,7 @@ class Rows:
     names : of the columns, or None
     weight : f64[N], or None: all are one
     groups, blocks : i32[N], the numbers of the rows' groups and of their blocks of time, or None
+    ids : i64[N] or u64[N], all different, or None: the rows' numbers
     statistics : of the features whose values have become target statistics
     judged : the numbers f32[N] of these features by which rows are judged out of bag
     target : before it was encoded; None: not checked yet
@@ -50,6 +51,7 @@ class Rows:
     statistics: bins.Statistics
     target: Any = None
     offset: np.ndarray | None = None
+    ids: np.ndarray | None = None
     judged: target_statistics.Numbers = field(default_factory=dict)
 
     @property
@@ -101,6 +103,15 @@ class Rows:
         make, X = partial(target_statistics.OrderedTarget.of, *of_rows), self.X
         known, made, judged = target_statistics.replace_categories(X, self.categories, split, make)
         return replace(self, categories=known, statistics=made, judged=judged)
+
+    def learned_from(
+        self, chosen: Any, weights: np.ndarray | None, backend: Backend
+    ) -> tuple[Self, np.ndarray | None]:
+        """X of some rows i64[n] and their integer weights, which choose bins."""
+        if isinstance(self.X, binned.BinnedData):
+            return self, weights
+        some = replace(self, X=take_rows(self.X, chosen, backend))
+        return some, None if weights is None else weights[chosen]
 
     def edges(
         self, max_bins: int | str, weights: np.ndarray | None, seed: int, backend: Backend
@@ -268,6 +279,8 @@ class Numbers(Task):
             first = y[int(np.argmax(counts)), ...]
             y = backend.xp.where(backend.asarray(counts)[:, None], y, first)
         how: dict[str, Any] = {"centred": on.criterion.centred, "backend": backend}
+        if sampling.rate:
+            how["chosen"] = bags.learned_from(sampling, on.seed)
         coding, moments = targets.encode_moments(y, sampling.most_weight, **how)
         if y.shape[1] > 1:
             _check_grid(y, moments, backend)

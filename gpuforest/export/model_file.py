@@ -115,7 +115,13 @@ HEADER: dict[str, Any] = {
     "outputs?": list,
     "categories?": dict,
     "statistics?": dict,  # the categories, and the numbers that stand for them
-    "draws?": {"n_rows": int, "n_draws": int, "of_classes?": [int], "parts?": [int]},
+    "draws?": {
+        "n_rows": int,
+        "n_draws": int,
+        "of_classes?": [int],
+        "parts?": [int],
+        "rate?": float,
+    },
     "by_blocks?": bool,  # rows were judged by trees that no file holds
     "training?": TRAINING,
     "proof?": PROOF,
@@ -174,6 +180,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     sampling: rules.Sampling | None = facts.get("_sampling_") if model.keeps_draws else None
     if sampling is not None and sampling.distinct and sampling.parts is None:
         sampling = None
+    if sampling is not None and sampling.ids is not None:
+        sampling = None  # a file has no ids of rows
     header = _header(model, sampling)
     arrays = {
         **_packed(forest),
@@ -357,6 +365,7 @@ def _draws(sampling: rules.Sampling) -> Header:
     """How many rows are drawn, as headers have it."""
     draws: Header = {"n_rows": sampling.n_rows, "n_draws": sampling.n_draws}
     draws |= {"of_classes": [*sampling.draws]} if sampling.draws else {}
+    draws |= {"rate": sampling.rate} if sampling.rate else {}
     return draws | ({} if sampling.parts is None else {"parts": [*sampling.parts]})
 
 

@@ -129,6 +129,8 @@ def with_known(kind: Any, parameters: dict[str, Any]) -> Any:
         params["random_state"] = int(params["random_state"]) % 2**32  # scikit-learn takes no more
     if params.get("class_weight") == "balanced_bootstrap":
         params["class_weight"] = "balanced_subsample"  # the nearest that it has
+    if "bootstrap" in params:
+        params["bootstrap"] = bool(params["bootstrap"])  # which draws a row about as often
     if isinstance(params.get("max_samples"), dict):
         params["max_samples"] = None
     return kind(**params)

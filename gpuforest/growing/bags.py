@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpuforest.backends.base import Array, Backend
+from gpuforest.backends.rows import chosen, row_hashes
 from gpuforest.common import hashing
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT, WEIGHT
 from gpuforest.core.rules import Sampling
@@ -24,7 +25,8 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     draw j of a tree, the hash of (bag key, j), as a fraction of 2**64, is a point in the cumulative
     weights; the row whose share holds this point is drawn. Weight 0: out of bag. Whole groups are
     drawn in the same way, and a row counts as often as its group was drawn: if the rows are of the
-    groups 1, 0 and 1, and group 1 was drawn twice, the bag is (2, 0, 2)."""
+    groups 1, 0 and 1, and group 1 was drawn twice, the bag is (2, 0, 2). With a rate, the hash of
+    (bag key, id) says how often the row of this id counts."""
     xp, n = backend.xp, sampling.n_rows
     if sampling.blocks is not None:
         trees = range(first, last)
@@ -50,6 +52,14 @@ def draw_bags(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
         return xp.take(of_pairs, xp.arange(first, last) // 2 - begin, axis=0)
     keys = hashing.tree_keys(np, seed, first, last)  # few: the host hashes them
     keys = backend.asarray(hashing.hash_at(keys, hashing.BAG))
+    if sampling.rate:
+        ids, steps = backend.asarray(sampling.row_keys), backend.asarray(sampling.steps)
+        bags = backend.sampling.poisson(backend, keys, ids, steps)
+        each = backend.asarray(np.ones(n, WEIGHT) if sampling.weights is None else sampling.weights)
+        bags = bags if sampling.weights is None else bags * each
+        some = xp.any(bags > 0, axis=1, keepdims=True)
+        # a tree needs rows: of few, chance may leave out all
+        return bags if bool(xp.all(some)) else xp.where(some, bags, each)
     if sampling.distinct:
         if sampling.weights is None:
             return xp.astype(backend.sampling.once(backend, keys, sampling.n_draws, n), xp.int32)
@@ -115,6 +125,15 @@ def was_drawn(sampling: Sampling, seed: int, first: int, last: int, backend: Bac
     if sampling.groups is None:
         return drawn
     return backend.xp.take(drawn, backend.asarray(sampling.groups), axis=1)
+
+
+def learned_from(sampling: Sampling, seed: int) -> np.ndarray:
+    """The rows i64[n] from which a fit with Poisson bags learns edges and fixed points, in an order
+    that depends on their ids alone."""
+    at = np.arange(sampling.n_rows) if sampling.counted is None else sampling.counted
+    ids = sampling.row_keys[at]
+    at = at[chosen(seed, ids, len(at))]
+    return np.asarray(at[np.argsort(row_hashes(seed, sampling.row_keys[at]))])
 
 
 def drawn_rows(sampling: Sampling, seed: int, tree: int, backend: Backend) -> np.ndarray:

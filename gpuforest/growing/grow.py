@@ -111,21 +111,26 @@ def advance(
     handed_over: list[Frontier],
 ) -> tuple[Level, Frontier]:  # fmt: skip
     """Split the slots of one depth: level, next frontier; deep slots go to `handed_over`."""
-    rules, xp = training.rules, backend.xp
     sorts, wide, deep = backend.nodes.sort_out(backend, training, frontier, deep_rows)
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
-        wide = wide.with_room(xp)
-    splits = backend.level(training, wide) if kind.by_level else None
-    if splits is None:
-        splits = kind.search(backend, training, wide)
-    if rules.min_gain > -math.inf:
-        gain = splits.score - rules.criterion.side_score(xp, wide.sums)
-        feature = xp.where(gain >= rules.min_gain, splits.feature, -1)
-        splits = replace(splits, feature=feature)
+        wide = wide.with_room(backend.xp)
+    splits = best_splits(training, backend, kind, wide)
     of_splits = splits.feature, splits.bin, splits.missing_left, splits.sets
     below = split_slots(training, backend, kind, wide, splits)
     return (sorts, frontier.sums, *of_splits), below
+
+
+def best_splits(training: Training, backend: Backend, kind: Kind, wide: Frontier) -> Splits:
+    """The best split of each slot; feature -1: it becomes a leaf."""
+    rules, xp = training.rules, backend.xp
+    splits = backend.level(training, wide) if kind.by_level else None
+    if splits is None:
+        splits = kind.search(backend, training, wide)
+    if rules.min_gain == -math.inf:
+        return splits
+    gain = splits.score - rules.criterion.side_score(xp, wide.sums)
+    return replace(splits, feature=xp.where(gain >= rules.min_gain, splits.feature, -1))
 
 
 def roots(training: Training, backend: Backend, first: int, last: int) -> Frontier:

@@ -18,6 +18,9 @@ from gpuforest.core.target import MOMENT_BITS, SUM_BITS, Target, TargetCoding, m
 FAR = 2.0**-16
 # of a grid of earlier targets: the fewest steps between new ones, and how much wider steps get
 LOST_STEPS, MOST_SHIFT = 2**10, 30
+# Bits of room above the range of chosen rows. Targets beyond 256 times their range take more room,
+# so that all fit; then a row among those farthest out moves the scale
+HEADROOM = 8
 LOOK_ROWS = 2048  # evenly spaced rows that say whether all targets need to be looked at
 
 
@@ -42,17 +45,26 @@ def encode_several(
 
 
 def encode_moments(
-    y: Array, total_weight: int, *, centred: bool = True, backend: Backend = HOST
-) -> tuple[TargetCoding, Array]:
+    y: Array,
+    total_weight: int,
+    *,
+    centred: bool = True,
+    backend: Backend = HOST,
+    chosen: np.ndarray | None = None,
+) -> tuple[TargetCoding, Array]:  # fmt: skip
     """Coding and moments i64[N, K] of targets f64[N, K], on the backend's device or the host.
     Integer weights of a tree's rows sum to `total_weight` at most; `centred` False keeps zero at
-    zero, for Poisson deviance."""
+    zero, for Poisson deviance. Rows `chosen` i64[n] say what centre and scale are; None: all."""
     xp, host = backend.xp, backend.asnumpy
-    low, high = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
+    whole = host(xp.min(y, axis=0)), host(xp.max(y, axis=0))
+    look, (low, high) = y, whole
+    if chosen is not None:
+        look = xp.take(y, backend.asarray(chosen), axis=0)
+        low, high = host(xp.min(look, axis=0)), host(xp.max(look, axis=0))
     centre = np.zeros(y.shape[1])
     if centred:
         middle, half = low / 2 + high / 2, high / 2 - low / 2
-        near, width = typical_ranges(y, half * FAR, backend)
+        near, width = typical_ranges(look, half * FAR, backend)
         far_out = width < half * FAR
         middle, half = np.where(far_out, near, middle), np.where(far_out, width, half)
         # a round number near the middle, so that whole-number targets stay exact
@@ -60,13 +72,17 @@ def encode_moments(
         grid = np.exp2(np.maximum(power, -1074))  # the least number above zero
         middle = np.where(half > 0, middle, 0.0)
         centre = np.where(half > 0, np.round(middle / grid) * grid, low)
-    bound = float(np.max(np.maximum(high - centre, centre - low)))
+    # 2**exponent > bound, of the least and the greatest target
+    exponents = [
+        int(np.frexp(bound)[1])
+        for a, b in ((low, high), whole)
+        if (bound := float(np.max(np.maximum(b - centre, centre - a)))) > 0
+    ]
     scale = 1.0
-    if bound > 0:
-        bits = moment_bits(total_weight)
-        # 2**exponent > bound; a power below 2**-1000 would have no inverse
-        exponent = int(np.frexp(bound)[1])
-        scale = float(np.exp2(min(bits - exponent, 1000)))
+    if exponents:
+        exponent = max(exponents[-1], exponents[0] + HEADROOM * (chosen is not None))
+        # a power below 2**-1000 would have no inverse
+        scale = float(np.exp2(min(moment_bits(total_weight) - exponent, 1000)))
     moments = xp.astype(xp.round((y - backend.asarray(centre)) * scale), MOMENT)
     return TargetCoding(None, centre, scale), moments
 

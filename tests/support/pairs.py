@@ -71,6 +71,7 @@ CAPABILITIES: dict[str, tuple[str, str]] = {
     "class_weight": ("`class_weight`", "forests trees bags AdaBoost boosting"),
     "by class": ("`max_samples` of each class", "forests"),
     "priors": ("`priors`", "forests"),
+    "poisson": ('`bootstrap="poisson"`, `row_ids`', "forests"),
     "max_samples": ("`max_samples`, of boosting `subsample`", f"{BY_TREES} bags {BOOSTED}"),
     "warm_start": ("`warm_start`", f"{BY_TREES} bags {BOOSTED}"),
     "trees by oob": ('`n_estimators="auto"`', "forests quantiles survival bags"),
@@ -153,6 +154,7 @@ class Rows(NamedTuple):
     sample_weight: Any = None
     groups: Any = None
     blocks: Any = None
+    row_ids: Any = None
 
 
 def draw(kind: Any, used: set[str], seed: int = 0, first: int = 0, n: int = 36) -> Rows:
@@ -178,7 +180,12 @@ def draw(kind: Any, used: set[str], seed: int = 0, first: int = 0, n: int = 36) 
     weight = rng.uniform(0.3, 3.0, N) if "weights" in used else None
     of_rows = {name: label for name in ("groups", "blocks") if name in used}
     of_rows |= {"groups": town // 3} if ranks else {}
+    of_rows |= {"row_ids": ids_of(N)} if "poisson" in used else {}
     return Rows(X, target(kind, used, value, rng), weight, **of_rows)
+
+
+def ids_of(n: int) -> np.ndarray:
+    return 7 * np.arange(n)[::-1] - 2**62
 
 
 def target(kind: Any, used: set[str], value: np.ndarray, rng: Any) -> Any:
@@ -224,7 +231,8 @@ def with_junk(kind: Any, used: set[str], rows: Rows) -> Rows:
     )
     weight = np.append(weights_of(rows), np.zeros(len(X)))
     X = both if isinstance(rows.X, pd.DataFrame) else both.to_numpy()
-    both = Rows(X, y, weight, groups, blocks)
+    ids = None if rows.row_ids is None else np.append(rows.row_ids, -np.arange(len(junk.X)))
+    both = Rows(X, y, weight, groups, blocks, ids)
     return taken(both, np.argsort(groups, kind="stable")) if FAMILY[kind] == "ranking" else both
 
 
@@ -264,6 +272,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "together": {"multi_strategy": "multi_output_tree"},
     "several quantiles": {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]},
     "pruning": {"ccp_alpha": "cv", "ccp_cv": 3},
+    "poisson": {"bootstrap": "poisson"},
 }
 CLASS_WEIGHT = {"high": 1.0, "low": 2.0, "mid": 4.0}
 
@@ -305,7 +314,7 @@ class Case:
             asked["contamination"] = 0.1
         if "oob_score" in names:
             drawn = self.kind().bootstrap or bool(
-                used & {"groups", "max_samples", "by class", *BY_OOB}
+                used & {"groups", "max_samples", "by class", "poisson", *BY_OOB}
             )
             judged = drawn or "blocks" in used
             asked |= {"bootstrap": drawn, "oob_score": judged and "dask by rows" not in used}
@@ -319,7 +328,8 @@ class Case:
         if "absolute error" in used:
             asked["loss" if boosts else "criterion"] = "absolute_error"
         if "max_samples" in used:
-            asked |= {"subsample": 0.7} if boosts else {"max_samples": 30}
+            share = {"max_samples": 0.3 if "poisson" in used else 30}
+            asked |= {"subsample": 0.7} if boosts else share
         labels = np.unique(self.rows.y).tolist() if used & {"by class", "priors"} else []
         if "by class" in used:
             asked["max_samples"] = dict(zip(labels, (20, 0.8, 30), strict=False))
@@ -346,7 +356,7 @@ class Case:
         model, whole = self.model(backend, **changes), isinstance(rows.X, gf.BinnedData)
         more = self.treatment(self.rows if whole else rows)
         if "binned" in self.used or (self.family == "ranking" and rows.blocks is not None):
-            rows = binned(model, rows)
+            rows = binned(model, rows)._replace(row_ids=rows.row_ids)
         return self.grown(model, rows, **more)
 
     def treatment(self, rows: Rows) -> dict[str, Any]:
@@ -388,7 +398,8 @@ def cuts_of(n: int) -> list[slice]:
 
 
 def parts_of(rows: Rows) -> list[tuple[Any, ...]]:
-    return [tuple(None if a is None else a[cut] for a in rows) for cut in cuts_of(len(rows.X))]
+    cuts = cuts_of(len(rows.X))
+    return [tuple(None if a is None else a[cut] for a in rows[:5]) for cut in cuts]
 
 
 def binned(model: Any, rows: Rows) -> Rows:

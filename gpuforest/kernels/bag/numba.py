@@ -40,6 +40,18 @@ def once(key: U64, count: I64, drawn: Bools):
 
 
 @kernel
+def poisson(key: U64, ids: U64s, steps: U64s, bag: I32s):
+    """Write how often rows count in a bag i32[N]: how many of the steps the hash has reached.
+
+    ids : u64[N], what is hashed of each row; steps : u64[n], ascending"""
+    for r in range(len(ids)):
+        point, count = hash_at(key, ids[r]), 0
+        while count < len(steps) and point >= steps[count]:
+            count += 1
+        bag[r] = count
+
+
+@kernel
 def in_part(key: U64, low: I64, high: I64, numbers: U64s, bag: I32s, weights: I32s):
     """Write the weights of a bag's rows whose hash lies in a part of [0, 2**32), 0 of others.
 

@@ -257,7 +257,7 @@ def make_estimator(model: str, task: str, params: dict[str, Any], preset: str | 
         raise ValueError(f"--preset is for forest, extra_trees and boosting, not for {model}")
     made = estimator(**params) if preset is None else estimator.preset(preset, **params)
     if "bootstrap" in signature and "oob_score" in signature and "oob_score" not in params:
-        made.set_params(oob_score=made.bootstrap)
+        made.set_params(oob_score=bool(made.bootstrap))
     return made
 
 

@@ -20,7 +20,7 @@ from gpuforest.core.bins import SAMPLE_ROWS
 from gpuforest.data.binned import BinnedData, learned
 from gpuforest.data.blocks import named
 from gpuforest.data.passes import Reader, Rows, Summary
-from gpuforest.estimators import capabilities, settings, survival
+from gpuforest.estimators import by_ids, capabilities, settings, survival
 from gpuforest.growing.edges import hash_limit
 from gpuforest.tools.dask import partitions
 from gpuforest.tools.dask.rows import fit_rows
@@ -85,6 +85,8 @@ def why_not_rows(estimator: Any) -> str:
     needing = [name for name in ("oob_score", "unbiased_importances") if params.get(name)]
     if estimator._settings().by_class:
         return "draws of each class"
+    if params.get("bootstrap") == by_ids.POISSON:
+        return "bootstrap='poisson'"
     if params.get("class_weight") == "balanced_subsample":
         needing.append("class_weight")
     if params.get("shrinkage") == "oob":

@@ -1,0 +1,122 @@
+"""Rows that leave or join: the forest is that of a fit with the other rows, node by node."""
+
+import numpy as np
+import pytest
+from engine import same_forest
+from paths import has_numba
+from sweeps import swept
+
+import gpuforest as gf
+from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.growing import bags
+
+N = 300
+BACKENDS = ["numpy", *["numba"] * has_numba]
+KINDS = [
+    (gf.RandomForestClassifier, {}),
+    (gf.RandomForestClassifier, {"max_depth": 4, "criterion": "entropy"}),
+    (gf.RandomForestClassifier, {"max_leaf_nodes": 9, "class_weight": {0: 2, 1: 1, 2: 1}}),
+    (gf.RandomForestRegressor, {"max_features": 1.0}),
+    (gf.RandomForestRegressor, {"min_samples_leaf": 5, "shrinkage": 2.0}),
+    (gf.RandomForestRegressor, {"max_samples": 0.5, "monotonic_cst": [1, 0, 0, 0, 0]}),
+    (gf.RandomForestRegressor, {"criterion": "poisson"}),
+    (gf.ExtraTreesClassifier, {"min_samples_leaf": 3}),
+    (gf.ExtraTreesRegressor, {"categorical_features": [2]}),
+    (gf.RandomForestClassifier, {"categorical_features": [2, 3]}),
+]
+
+
+def table(seed):
+    """Rows of few values, so that bin edges hardly ever move; some are missing, and many equal."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 6, (2 * N, 5)) * 1.0
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0]) + rng.integers(0, 3, 2 * N)).clip(0, 7)
+    y[:2] = 0, 7
+    return rng, X, y, rng.permutation(10 * N)[: 2 * N]
+
+
+def assert_same(found, whole, X):
+    assert same_forest(found.forest_, whole.forest_)
+    assert np.array_equal(found.row_ids_, whole.row_ids_)
+    assert np.array_equal(found.predict(X), whole.predict(X))
+    if hasattr(whole, "oob_score_"):
+        assert found.oob_score_ == whole.oob_score_
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("kind", "params"), KINDS)
+@pytest.mark.parametrize("seed", swept(1, [*range(25)]))
+@pytest.mark.filterwarnings("ignore:the rows move .* all trees grow anew")
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_rows_leave_and_join(kind, params, seed, backend):
+    rng, X, y, ids = table(seed)
+    y = np.digitize(y, [2, 5]) if hasattr(kind, "predict_proba") else y
+    weight = rng.integers(1, 4, 2 * N) * 1.0 if seed % 2 else None
+    how = {"n_estimators": 5, "random_state": seed, "bootstrap": "poisson", "backend": backend}
+    held = np.arange(N)
+
+    def rows(at):
+        return X[at], y[at], None if weight is None else weight[at]
+
+    def fitted(at):
+        return kind(**how | params, oob_score=True).fit(*rows(at), row_ids=ids[at])
+
+    forest = fitted(held)
+    for n in (1, 1, 7):
+        gone = rng.choice(held[2:], n, replace=False)
+        forest.delete(ids[gone], *rows(held))
+        held = held[~np.isin(held, gone)]
+        assert_same(forest, fitted(held), X)
+        new = rng.choice(np.setdiff1d(np.arange(2 * N), held), n, replace=False)
+        held = np.concatenate([held, new])
+        forest.insert(ids[new], *rows(held))
+        assert_same(forest, fitted(held), X)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_trees_without_the_rows_stay(backend, recwarn):
+    """A row that no tree counts changes nothing but what is known of rows."""
+    _, X, y, ids = table(0)
+    forest = gf.RandomForestClassifier(2, bootstrap="poisson", max_samples=0.2, backend=backend)
+    forest.set_params(random_state=0).fit(X, y, row_ids=ids)
+    before = forest.forest_
+    drawn = bags.draw_bags(forest._sampling_, forest.seed_, 0, 2, NumpyBackend())
+    free = np.flatnonzero((drawn == 0).all(axis=0))[2:3]
+    forest.delete(ids[free], X, y)
+    assert same_forest(forest.forest_, before)
+    assert ids[free][0] not in forest.row_ids_
+    assert not [w for w in recwarn if "grow anew" in str(w.message)]
+
+
+def test_what_moves_an_edge_grows_anew():
+    _, X, y, ids = table(1)
+    X[5, 0] = 99
+    forest = gf.RandomForestRegressor(3, bootstrap="poisson", random_state=0).fit(X, y, row_ids=ids)
+    with pytest.warns(UserWarning, match="the rows move bin edges, so all trees grow anew"):
+        forest.delete(ids[5], X, y)
+    rest = np.arange(len(X)) != 5
+    again = gf.RandomForestRegressor(3, bootstrap="poisson", random_state=0)
+    assert_same(forest, again.fit(X[rest], y[rest], row_ids=ids[rest]), X)
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    (lambda f, X, y, ids: f.delete([-7, ids[0]], X, y), "1 of 2 row_ids are no rows of the fit"),
+    (lambda f, X, y, ids: f.delete([ids[0]] * 2, X, y), "row_ids must all differ"),
+    (lambda f, X, y, ids: f.delete(ids, X, y), "are all rows of the fit"),
+    (lambda f, X, y, ids: f.delete(ids[0], X[1:], y[1:]), f"X must have {2 * N} rows"),
+    (lambda f, X, y, ids: f.delete([0.5], X, y), "row_ids must be 1 integers"),
+    (lambda f, X, y, ids: f.delete(ids[y == 7], X, y), r"are the last of class \[7.0\]"),
+    (lambda f, X, y, ids: f.insert(ids[:1], X, y), f"X must have {2 * N + 1} rows"),
+    (lambda f, X, y, ids: f.insert(ids[0], np.vstack([X, X[:1]]), y), "are rows of the fit al"),
+    (lambda f, X, y, ids: f.set_params(n_estimators=9).delete(ids[0], X, y), "change no parameter"),
+])  # fmt: skip
+def test_bad_input_leaves_the_forest_as_it_was(change, why):
+    _, X, y, ids = table(2)
+    forest = gf.RandomForestClassifier(3, bootstrap="poisson", random_state=0)
+    before = forest.fit(X, y, row_ids=ids).forest_
+    with pytest.raises(ValueError, match=why):
+        change(forest, X, y, ids)
+    assert forest.forest_ is before
+    with pytest.raises(ValueError, match="fit with bootstrap='poisson'"):
+        gf.RandomForestClassifier(3).fit(X, y).delete(0, X, y)
