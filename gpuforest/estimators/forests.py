@@ -26,7 +26,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """
 
     _presets = presets.FOREST_OF_CLASSES
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
@@ -35,7 +35,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
 class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
@@ -56,7 +56,7 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
     _splitter = "random"
     _presets = presets.FOREST_OF_CLASSES
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
@@ -69,7 +69,7 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """
 
     _splitter = "random"
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
 
