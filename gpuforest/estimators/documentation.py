@@ -291,7 +291,7 @@ RAISES = {
         "ValueError": "A parameter out of its range; a loss that does not allow y; X or y that do "
         "not fit.",
     },
-    "fit_by_ids": {
+    "ByIds.fit": {
         "ValueError": "A parameter out of its range; infinities, complex numbers or no numbers in "
         "X; a wrong length; missing values in y, groups or blocks; negative or no weights; other "
         "row_ids than integers that differ.",

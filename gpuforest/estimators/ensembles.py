@@ -138,19 +138,28 @@ class BaseForest(BaseTrees):
         return decision_paths(self.forest_, leaves), self.forest_.tree_offsets.copy()
 
 
-def fit_by_ids(
-    self: Any, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
-    blocks: Any = None, row_ids: Any = None,
-) -> Any:  # fmt: skip
-    """Grow the trees."""
-    if self.bootstrap == by_ids.POISSON:
-        by_ids.check(vars(self))
-    elif row_ids is not None:
-        raise ValueError(
-            "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or pass no "
-            "row_ids"
-        )
-    return BaseTrees.fit(self, FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
+class ByIds:
+    """What forests have whose bags may depend on the ids of rows."""
+
+    def fit(
+        self: Any, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+        blocks: Any = None, row_ids: Any = None,
+    ) -> Any:  # fmt: skip
+        """Grow the trees."""
+        if self.bootstrap == by_ids.POISSON:
+            by_ids.check(vars(self))
+        elif row_ids is not None:
+            raise ValueError(
+                "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or "
+                "pass no row_ids"
+            )
+        return BaseTrees.fit(self, FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
+
+    @property
+    def row_ids_(self: Any) -> np.ndarray | None:
+        """The ids that the fit was given."""
+        check_is_fitted(self)
+        return self._sampling_.ids if hasattr(self, "_sampling_") else None
 
 
 def delete(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -189,12 +198,6 @@ def insert(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -
 
 def _changed(self: Any, X: Any, y: Any, weight: Any, ids: np.ndarray, kept: forgetting.Kept) -> Any:
     return BaseTrees.fit(self, FitInput(X, y, weight, row_ids=ids, kept=kept))
-
-
-def row_ids_(self: Any) -> np.ndarray | None:
-    """The ids that the fit was given."""
-    check_is_fitted(self)
-    return self._sampling_.ids if hasattr(self, "_sampling_") else None
 
 
 def drawn_features(self: Any) -> list[np.ndarray]:

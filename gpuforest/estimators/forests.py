@@ -26,7 +26,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     """
 
     _presets = presets.FOREST_OF_CLASSES
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
@@ -38,7 +38,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
 class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
@@ -62,7 +62,7 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
     _splitter = "random"
     _presets = presets.FOREST_OF_CLASSES
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
@@ -78,7 +78,7 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """
 
     _splitter = "random"
-    fit, row_ids_ = ensembles.fit_by_ids, property(ensembles.row_ids_)
+    fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert = ensembles.delete, ensembles.insert
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
