@@ -121,7 +121,7 @@ def test_the_commands_and_options_of_the_page(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     known = ""
     commands = ("train", "predict", "evaluate", "inspect", "plot loss", "plot importances")
-    for command in (*commands, "report", "export onnx", "export c"):
+    for command in (*commands, "refit", "merge", "report", "export onnx", "export c"):
         with pytest.raises(SystemExit):
             main([*command.split(), "--help"])
         known += capsys.readouterr().out
