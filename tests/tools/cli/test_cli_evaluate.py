@@ -120,7 +120,15 @@ def test_the_commands_and_options_of_the_page(tmp_path, monkeypatch, capsys):
     assert Path("prices.csv").read_text().startswith("id,prediction\n000,1")
     capsys.readouterr()
     known = ""
-    commands = ("train", "predict", "evaluate", "inspect", "plot loss", "plot importances")
+    commands = (
+        "train",
+        "predict",
+        "evaluate",
+        "inspect",
+        "verify",
+        "plot loss",
+        "plot importances",
+    )
     for command in (*commands, "refit", "merge", "report", "export onnx", "export c"):
         with pytest.raises(SystemExit):
             main([*command.split(), "--help"])
