@@ -16,7 +16,7 @@ from gpuforest.core.frontier import Frontier, Splits, Subtrees
 from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, is_leaf, leaf_rows, unpack
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import Level, grown_wave, no_subtrees
-from gpuforest.growing.grow import best_splits, roots, split_slots
+from gpuforest.growing.grow import gaining, roots, split_slots
 from gpuforest.kernels.shared.constants import DEEP, WIDE
 from gpuforest.splits.kinds import kind_in
 
@@ -98,7 +98,10 @@ def regrow(
         handed_over.append(anew)
         if len(levels) == 0 and wide.n_slots:
             wide = wide.with_room(xp)
-        splits = best_splits(training, backend, kind, wide)
+        splits = backend.level(training, wide) if kind.by_level else None
+        if splits is None:
+            splits = kind.search(backend, training, wide)
+        splits = gaining(training, backend, wide, splits)
         of_splits = splits.feature, splits.bin, splits.missing_left, splits.sets
         levels.append((kinds, frontier.sums, *of_splits))
         frontier = split_slots(training, backend, kind, wide, splits)
@@ -116,8 +119,8 @@ def regrow(
 def with_kept(
     forest: Forest, first: int, origins: np.ndarray, grown: Subtrees, leaves: np.ndarray
 ) -> Subtrees:
-    """Subtrees of all deep slots: old ones where `origins` i64[D] name a node, else the next of
-    those that have grown.
+    """Subtrees of all deep slots: old ones where `origins` i64[D] name a node, else the next
+    block that has grown.
 
     leaves : i64[m], the number of leaves below each node from the root of tree `first` on"""
     parts, sums, first_leaf, n_leaves, used = [], [grown.leaf_sums], [], len(grown.leaf_sums), 0

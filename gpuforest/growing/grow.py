@@ -115,18 +115,18 @@ def advance(
     handed_over.append(deep)
     if len(handed_over) == 1 and wide.n_slots:
         wide = wide.with_room(backend.xp)
-    splits = best_splits(training, backend, kind, wide)
+    splits = backend.level(training, wide) if kind.by_level else None
+    if splits is None:
+        splits = kind.search(backend, training, wide)
+    splits = gaining(training, backend, wide, splits)
     of_splits = splits.feature, splits.bin, splits.missing_left, splits.sets
     below = split_slots(training, backend, kind, wide, splits)
     return (sorts, frontier.sums, *of_splits), below
 
 
-def best_splits(training: Training, backend: Backend, kind: Kind, wide: Frontier) -> Splits:
-    """The best split of each slot; feature -1: it becomes a leaf."""
+def gaining(training: Training, backend: Backend, wide: Frontier, splits: Splits) -> Splits:
+    """The splits of slots; with feature -1 where one gains too little, and its slot is a leaf."""
     rules, xp = training.rules, backend.xp
-    splits = backend.level(training, wide) if kind.by_level else None
-    if splits is None:
-        splits = kind.search(backend, training, wide)
     if rules.min_gain == -math.inf:
         return splits
     gain = splits.score - rules.criterion.side_score(xp, wide.sums)
