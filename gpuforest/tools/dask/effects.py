@@ -83,16 +83,14 @@ class Effects(OnDask):
         return self._take(training.fit(client, local, parts, self.strategy, local.verbose))
 
     def _expect(self, model: Any, given: FitInput, *how: Any) -> Any:
-        if isinstance(given.X, Table) and hasattr(model, "fit"):
+        if hasattr(model, "fit"):
             raise ValueError(
                 "on a cluster, what X lets expect is None (a forest), a number or an array: fit "
                 f"the {type(model).__name__}, and pass predictions by cross-validation instead"
             )
         return super()._expect(model, given, *how)  # type: ignore[misc]
 
-    def _judged(self, forest: Any, X: Any, *of_rows: Any) -> Any:
-        if not isinstance(X, Table):
-            return super()._judged(forest, X, *of_rows)  # type: ignore[misc]
+    def _judged(self, forest: Any, X: Table, *of_rows: Any) -> Any:
         client = self._client()
         there = Forest(**forest.get_params(deep=False), client=client)
         y, weight, groups = (X.cut(client, values) for values in of_rows)
@@ -101,7 +99,7 @@ class Effects(OnDask):
 
 def table_of(client: Any, X: Any) -> Table:
     """What a collection is cut into."""
-    blocks = client.compute(partitions._parts(X, "X"))
+    blocks = client.compute(partitions.parts_of(X, "X"))
     shapes = client.gather(done_all(client, client.map(shape_of, blocks, pure=False)))
     return Table(X, [n for n, _ in shapes], max(columns for _, columns in shapes))
 
@@ -114,7 +112,7 @@ def column(client: Any, table: Table, values: Any, name: str) -> Any:
     """A number or a label of each row, on the client."""
     if values is None:
         return None
-    parts = done_all(client, client.compute(partitions._parts(values, name)))
+    parts = done_all(client, client.compute(partitions.parts_of(values, name)))
     found = [np.asarray(arrays.to_host(part, name)).reshape(-1) for part in client.gather(parts)]
     lengths = [len(part) for part in found]
     if lengths != table.lengths:

@@ -38,10 +38,10 @@ def delayed_blocks(
     """A delayed `Block` for each partition."""
     from dask.delayed import delayed
 
-    columns = [_parts(X, "X")]
+    columns = [parts_of(X, "X")]
     for values, name in zip((y, sample_weight, groups, blocks), labels.OF_ROWS, strict=True):
         n = len(columns[0])
-        columns.append([None] * n if values is None else _parts(values, name))
+        columns.append([None] * n if values is None else parts_of(values, name))
         if len(columns[-1]) != n:
             raise ValueError(
                 f"X has {n} partitions, {name} has {len(columns[-1])}: cut both in the same way"
@@ -50,7 +50,8 @@ def delayed_blocks(
     return [delayed(Block)(f"partition {i}", *part) for i, part in parts]
 
 
-def _parts(values: Any, name: str) -> list[Any]:
+def parts_of(values: Any, name: str) -> list[Any]:
+    """A delayed value for each partition of a collection."""
     if not is_collection(values):
         raise TypeError(
             f"{name} is a {type(values).__name__}, but X is a dask collection: pass {name} as one "
