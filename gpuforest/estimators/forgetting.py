@@ -8,9 +8,8 @@ other rows would grow the same.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,14 +26,15 @@ from gpuforest.core.target import TargetCoding
 from gpuforest.data import arrays, validation
 from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.explain.paths import some_trees
-from gpuforest.growing.assemble import in_order
-from gpuforest.growing.changed import regrow
+from gpuforest.growing.assemble import in_order, merged
+from gpuforest.growing.changed import Changes, Rows, grown_below, upper_of
 from gpuforest.growing.edges import encode_blocks
 from gpuforest.growing.grow import keeping_scratch
+from gpuforest.growing.splice import spliced
 from gpuforest.splits.kinds import kind_in
 
-FEWEST = 64  # rows: of fewer, chance may leave a tree without any, and then it has all
+FEWEST = 64  # rows in the mean of a bag: of fewer, chance may leave a tree without any
+FEWEST_UPPER = 1024  # rows of a node whose search is done again before all below it grows anew
 
 
 class Kept(NamedTuple):
@@ -127,7 +127,7 @@ def why_anew(plan: TrainingPlan, kept: Kept) -> str:
     n_stayed = int(kept.stays.sum())
     if not np.array_equal(each[0][kept.stays], each[1][:n_stayed]) or before.rate != now.rate:
         return "weights"
-    if min(before.n_rows, now.n_rows) < FEWEST:
+    if min(s.n_counted * s.rate for s in (before, now)) < FEWEST:
         return "a table of few rows"
     shares = (asked.min_samples_leaf, asked.min_samples_split)
     of_all = asked.min_weight_fraction_leaf or asked.min_impurity_decrease
@@ -147,37 +147,48 @@ def check_classes(before: TargetCoding, now: TargetCoding) -> None:
 
 
 def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
-    """The trees that a fit of the plan grows: kept where no changed row counts, else grown anew.
+    """The trees that a fit of the plan grows, of which only what changed rows touch grows anew.
     Where all are to grow anew, a warning says why, and there are none yet."""
     check_classes(kept.forest.coding, plan.training.target.coding)
     if why := why_anew(plan, kept):
         warnings.warn(f"the rows move {why}, so all trees grow anew", stacklevel=2)
         return []
-    keys = hashing.tree_keys(np, kept.forest.seed, 0, kept.forest.n_trees)
-    keys, ids = hashing.hash_at(keys, hashing.BAG), kept.changed.astype(np.uint64)
-    counted: np.ndarray = RowSampling().poisson(HOST, keys, ids, plan.drawn.steps) > 0
-    return [*_waves(plan, kept, counted)]
+    forest, backend, training = kept.forest, plan.backend, keeping_scratch(plan.training)
+    weights = bag_weights(forest.seed, forest.n_trees, plan.drawn, kept.changed)
+    touched = np.flatnonzero(weights.any(axis=1))
+    if not len(touched):
+        return [plain(forest)]
+    if not by_path(plan):
+        runs = [[*run] for _, run in groupby(touched, key=lambda t, n=count(): t - next(n))]
+        grown = [wave for run in runs for wave in plan.grow(run[0], run[-1] + 1)]
+        at = forest.tree_offsets[touched]
+        return [spliced(forest, at, merged(grown, training, backend.n_threads))[0]]
+    nothing = np.zeros((0, 1), training.target.y.dtype)
+    changes = Changes(kept.changed[:0].astype(int), kept.codes, nothing, weights)
+    upper = upper_of(training, backend, forest, FEWEST_UPPER, changes)
+    blocks = [(i, held) for i, held in enumerate(upper.kept) if isinstance(held, Rows)]
+    numbers, held = np.array([i for i, _ in blocks]), [rows for _, rows in blocks]
+    grown = grown_below(upper, training, backend, numbers, held)
+    at = forest.tree_offsets[upper.slots.tree[numbers]] + upper.node[numbers]
+    return [spliced(forest, at, grown)[0]]
 
 
-def _waves(plan: TrainingPlan, kept: Kept, counted: np.ndarray) -> Iterator[Forest]:
-    forest, training = kept.forest, keeping_scratch(plan.training)
-    by_path = (
-        plan.backend.on_host and kind_in(training).by_level and not len(training.rules.signs)
-        and not plan.settings.prunes
-    )  # fmt: skip
-    touched: Any = counted.any(axis=1)
-    for anew, run in groupby(range(forest.n_trees), key=lambda t: bool(touched[t])):
-        first, *more = run
-        last = more[-1] + 1 if more else first + 1
-        if anew and by_path:
-            of_run = counted[first:last]
-            yield regrow(training, plan.backend, forest, first, of_run, kept.codes)
-            continue
-        if anew:
-            yield from plan.grow(first, last)
-            continue
-        trees = some_trees(forest, first, last)
-        nodes = trees.nodes.copy()
-        table = forest.leaf_sums[leaf_rows(nodes[is_leaf(nodes)])]
-        nodes, sums = in_order(nodes, [table], forest.coding)
-        yield replace(trees, nodes=nodes, leaf_sums=sums, leaf_values=None, shrinkage=0.0)
+def by_path(plan: TrainingPlan) -> bool:
+    """Whether the search of a node needs no more than its histograms."""
+    rules, kind = plan.training.rules, kind_in(plan.training)
+    return plan.backend.on_host and kind.by_level and not len(rules.signs) and not plan.settings.prunes
+
+
+def bag_weights(seed: int, n_trees: int, drawn: Sampling, ids: np.ndarray) -> np.ndarray:
+    """How often rows with ids [n] count in the bags of trees, i32[T, n]."""
+    keys = hashing.hash_at(hashing.tree_keys(np, seed, 0, n_trees), hashing.BAG)
+    counts: np.ndarray = RowSampling().poisson(HOST, keys, ids.astype(np.uint64), drawn.steps)
+    return counts
+
+
+def plain(forest: Forest) -> Forest:
+    """The forest as its trees have grown."""
+    nodes = forest.nodes.copy()
+    table = forest.leaf_sums[leaf_rows(nodes[is_leaf(nodes)])]
+    nodes, sums = in_order(nodes, [table], forest.coding)
+    return replace(forest, nodes=nodes, leaf_sums=sums, leaf_values=None, shrinkage=0.0)
