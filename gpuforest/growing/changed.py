@@ -63,7 +63,7 @@ def goes_left(splits: Splits, at: np.ndarray, codes: np.ndarray, missing: int) -
     if len(by_set):
         words = splits.sets[at[by_set], code[by_set] >> 6]
         left[by_set] = words >> (code[by_set] & 63).astype(np.uint64) & np.uint64(1)
-    return np.where(code == missing, splits.missing_left[at], left)
+    return np.asarray(np.where(code == missing, splits.missing_left[at], left))
 
 
 class Histogram(NamedTuple):
@@ -183,29 +183,30 @@ class Upper:
 
     def rows_below(self, i: int) -> Rows:
         """The rows of a block, or of all blocks below an upper node."""
-        blocks, waiting = list[Rows](), [i]
+        blocks, waiting = list[Any](), [i]
         while waiting:
             i = waiting.pop()
             if left := int(self.below[i]):
                 waiting += [left, left + 1]
             else:
-                kept = self.kept[i]
-                assert isinstance(kept, Rows)
-                blocks.append(kept)
-        return Rows(*map(np.concatenate, zip(*blocks, strict=True))) if len(blocks) > 1 else kept
+                blocks.append(self.kept[i])
+        if len(blocks) == 1:
+            return Rows(*blocks[0])
+        return Rows(*map(np.concatenate, zip(*blocks, strict=True)))
 
     @classmethod
     def join(cls, parts: list[Upper]) -> Upper:
         """The upper nodes of the trees of several parts."""
         first = np.cumsum([0, *(len(part.node) for part in parts)])[:-1]
         below = [p.below + i * (p.below > 0) for p, i in zip(parts, first, strict=True)]
-        roots = [p.root + i for p, i in zip(parts, first, strict=True)]
+        root = [p.root + i for p, i in zip(parts, first, strict=True)]
         return cls(
             Frontier.join(NUMPY, [p.slots for p in parts], *NO_ROWS),
             Splits.join(NUMPY, [p.splits for p in parts]),
-            *(np.concatenate(part) for part in ([p.node for p in parts], below)),
-            [kept for part in parts for kept in part.kept],
-            np.concatenate(roots),
+            np.concatenate([p.node for p in parts]),
+            np.concatenate(below),
+            [kept for p in parts for kept in p.kept],
+            np.concatenate(root),
         )
 
     def only(self, stays: np.ndarray) -> Upper:
@@ -336,7 +337,8 @@ def search_again(
     n, missing = len(upper.node), training.matrix.edges.missing_code
     tree, row = np.nonzero(changes.weights)
     at, weight = upper.root[tree], changes.weights[tree, row].astype(np.int64)
-    ends, cases, rows, stays = list[Any](), list[Any](), list[Rows](), list[Stays]()
+    cases, nodes = [at[:0]], [at[:0]]
+    rows, stays = list[Rows](), list[Stays]()
     while len(row):
         unit, number = np.unique(case[row] * n + at, return_inverse=True)
         node = unit % n
@@ -367,12 +369,12 @@ def search_again(
             held = upper.rows_below(node[i])
             rows.append(with_changes(held, changes.rows[row[of_node]], weight[of_node]))
         cases.append(unit[~same] // n)
-        ends.append(node[~same])
+        nodes.append(node[~same])
         go = same[number]
         at, row, weight = at[go], row[go], weight[go]
         left = goes_left(upper.splits, at, changes.codes[row], missing)
         at = upper.below[at] + ~left
-    return Anew(*map(np.concatenate, (cases, ends)), rows), stays
+    return Anew(np.concatenate(cases), np.concatenate(nodes), rows), stays
 
 
 def may_end(training: Training, slots: Frontier) -> np.ndarray:
@@ -470,7 +472,7 @@ def unfolded(
     ]  # fmt: skip
     if not large:
         return upper
-    at, held = np.array(large), [upper.kept[i] for i in large]
+    at, held = np.array(large), [upper.rows_below(i) for i in large]
     slots = slots_of(upper, training, backend, at, held)
     inner = follow(training, backend, forest, slots, upper.node[at], most_rows)
     n, k = len(upper.node), len(large)

@@ -92,7 +92,7 @@ def spliced(forest: Forest, at: np.ndarray, grown: Forest) -> tuple[Forest, Move
         split = np.flatnonzero(part < np.uint64(LEAF_WORD))
         by = moves.of(t, children(part[split]))
         part[split] += by.astype(np.uint64) << np.uint64(CHILD_SHIFT)
-    # 2. those of new nodes, whose trees have them behind the root; the leaf rows follow the old ones
+    # 2. and those of new ones, which come next to the root; their leaves have rows behind the old
     new = grown.nodes.copy()
     leaf = is_leaf(new)
     by = np.empty(grown.n_trees, np.int64)
@@ -105,10 +105,8 @@ def spliced(forest: Forest, at: np.ndarray, grown: Forest) -> tuple[Forest, Move
     placed = _placed(nodes, new, *where)
     sets, oblique = forest.sets, forest.oblique or grown.oblique
     if len(sets) or len(grown.sets):
-        set_at = [
-            f.set_at if len(f.sets) else np.zeros(f.n_nodes, np.int64) for f in (forest, grown)
-        ]
-        set_at = _placed(set_at[0], set_at[1] + len(sets), *where)
+        old, new = (f.set_at if len(f.sets) else np.zeros(f.n_nodes, int) for f in (forest, grown))
+        set_at = _placed(old, new + len(sets), *where)
         words = np.concatenate([sets, grown.sets])
         sets = sets_in_order(placed, set_at, words, forest.edges, oblique)
     new_offsets = offsets + np.concatenate(
@@ -136,7 +134,7 @@ def _placed(
 
 
 def _with_table(forest: Forest, grown: Forest, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes with their leaves' rows in the canonical leaf table, and that table; see assemble.py."""
+    """Nodes with their leaves' rows in the canonical leaf table of assemble.py, and that table."""
     leaf = np.flatnonzero(is_leaf(nodes))
     row, n_old = leaf_rows(nodes[leaf]), len(forest.leaf_sums)
     if forest.coding.is_classes:
