@@ -16,6 +16,7 @@ from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays, validation
+from gpuforest.data.categories import ALWAYS_KEPT
 from gpuforest.estimators import by_ids, fit_scope, forgetting
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import On
@@ -156,14 +157,18 @@ def moved(estimator: Any, tables: Tables, ids: np.ndarray, codes: np.ndarray, si
         return "the number of rows that bin edges come from"
     if (count := int(chosen(seed, keys, n).sum())) > 0:
         return f"bin edges, which come from {count} of them among others"
-    edges = plan.training.matrix.edges
+    training, weights = plan.training, plan.drawn.weights
+    counted = tables.numbers if weights is None else tables.numbers[weights > 0]
+    edges = training.matrix.edges
     for f in np.flatnonzero(edges.kinds == CATEGORICAL).tolist():
         code, fewest = codes[:, f], estimator.min_category_frequency
-        known = np.bincount(plan.training.matrix.codes[tables.numbers, f], minlength=edges.n_codes)
+        known = np.bincount(training.matrix.codes[counted, f], minlength=edges.n_codes)
         known -= np.bincount(code, minlength=edges.n_codes) * (sign < 0)
-        # rare and new categories have the code of missing values; those that leave are still rare
-        some = code[(code != edges.missing_code) | (sign > 0)]
-        if (some == edges.missing_code).any() or (known[some] < fewest).any():
+        # rare and new categories have the code of missing values; where rare ones leave, fewer
+        # different ones may be left, all of which are kept
+        rare = code == edges.missing_code
+        may = sign > 0 or (fewest > 1 and edges.n_bins[f] <= ALWAYS_KEPT)
+        if (may and rare.any()) or (known[code[~rare]] < fewest).any():
             return "the categories of a feature"
     return ""
 
