@@ -25,7 +25,7 @@ from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.targets import integer_weights
 
 FROM_FIT = ("n_features_in_", "feature_names_in_")
-FEWEST_KEPT = 256  # rows of a block, however many bytes may be kept
+FEWEST_KEPT = 1024  # rows of a block, however many bytes may be kept
 
 
 @dataclass(frozen=True, eq=False)

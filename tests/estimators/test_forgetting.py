@@ -94,7 +94,7 @@ KEPT = [
 def test_kept_rows_leave_and_join(kind, params, seed, backend, monkeypatch):
     """Without the other rows, where blocks hold few rows and upper nodes many."""
     monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
-    monkeypatch.setattr(rows_of, "LEARNED_FROM", 60)
+    monkeypatch.setattr(rows_of, "LEARNED_FROM", 20)
     rng, X, y, ids = table(seed)
     y = np.digitize(y, [2, 5]) if hasattr(kind, "predict_proba") else y
     weight = rng.integers(1, 4, 2 * N) * 1.0 if seed % 2 else None
