@@ -72,10 +72,11 @@ def influence(
     """
     forest: Forest = self.forest_
     at = _numbers(self, row_ids)
-    if forest.shrinkage or forest.coding.n_outputs > 1 or forest.leaf_values is not None:
+    mixed = forest.shrinkage or forest.leaf_values is not None or forest.coding.priors is not None
+    if mixed or forest.coding.n_outputs > 1:
         raise ValueError(
-            "influence adds up changes of leaves of one output: set shrinkage=0 and fit without "
-            "monotonic_cst"
+            "influence adds up what leaves of one output change: fit without shrinkage, "
+            "monotonic_cst and priors"
         )
     tables = self._kept_ if X is None and hasattr(self, "_kept_") else None
     if tables is None and X is None:

@@ -86,7 +86,7 @@ def tables_of(
     """What is kept of a fit in so many bytes; a ValueError if they are too few."""
     plan = replace(plan, training=keeping_scratch(plan.training))
     most_rows, numbers = (
-        most_rows_for(plan, forest.n_trees, most_bytes),
+        most_rows_for(plan, forest.n_trees, most_bytes, fewest),
         np.arange(plan.drawn.n_rows),
     )
     upper = upper_of(plan.training, plan.backend, forest, most_rows)

@@ -23,7 +23,7 @@ def table():
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("kind", "params"), [
     (gf.RandomForestClassifier, {"categorical_features": [1], "min_samples_leaf": 2}),
-    (gf.RandomForestClassifier, {"voting": "hard", "priors": {0: 0.2, 1: 0.8}}),
+    (gf.RandomForestClassifier, {"voting": "hard"}),
     (gf.RandomForestRegressor, {"max_depth": 5}),
 ])  # fmt: skip
 def test_influence_is_that_of_fits_without_a_row(kind, params, backend, monkeypatch):
@@ -50,11 +50,8 @@ def test_influence_is_that_of_fits_without_a_row(kind, params, backend, monkeypa
         assert np.allclose(found[i], after - before, atol=1e-12)
         assert np.isclose(losses[i], loss(after, y_test) - loss(before, y_test), atol=1e-12)
     assert np.abs(found).max() > 0
-    if "priors" not in params:
-        keeping = kind(**how | params).fit(
-            X, y, weight, row_ids=np.arange(300) * 7, keep_bytes=10**8
-        )
-        assert np.allclose(keeping.influence(X_test, row_ids=some * 7), found, atol=1e-12)
+    keeping = kind(**how | params).fit(*data, row_ids=np.arange(300) * 7, keep_bytes=10**8)
+    assert np.allclose(keeping.influence(X_test, row_ids=some * 7), found, atol=1e-12)
 
 
 def loss(predicted, y):
@@ -81,5 +78,5 @@ def test_bad_input(change, why):
 def test_shrunk_forests_are_refused():
     X, y, X_test, _ = table()
     forest = gf.RandomForestRegressor(2, bootstrap="poisson", shrinkage=1.0).fit(X, y)
-    with pytest.raises(ValueError, match="set shrinkage=0"):
+    with pytest.raises(ValueError, match="fit without shrinkage"):
         forest.influence(X_test, X=X, y=y)
