@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuforest.core import criteria
 from gpuforest.data import passes, target_statistics
+from gpuforest.estimators import by_ids
 
 TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards ranking effects"
 ALL = f"{TARGETED} isolation"
@@ -180,7 +181,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
     criterion = criteria.CRITERIA.get(params.get("criterion", ""))
     asked = {
         "warm_start": params.get("warm_start", False),
-        "poisson": params.get("bootstrap") == "poisson",
+        "poisson": params.get("bootstrap") == by_ids.BY_IDS,
         **{name: params.get(of) == word for name, (of, word) in BY_ERROR.items()},
         "pruning": params.get("ccp_alpha") == "cv",
         "shrinkage": params.get("shrinkage", 0) != 0,

@@ -55,7 +55,7 @@ ATTRIBUTES: dict[str, Any] = {
     "forest_": ("gpuforest.core.forest.Forest", "The trees as arrays."),
     "estimators_": ("list of DecisionTreeClassifier", "The trees."),
     "row_ids_": ("int64 or uint64 ndarray of shape (n_samples,), or None",
-        "The ids that the fit was given; None: the rows' numbers, or from a model file."),
+        "The ids that the fit was given; None: the rows' numbers."),
     "estimators_samples_": ("list of int32 ndarray", "The rows of each tree's bag."),
     "estimators_features_": ("list of int64 ndarray", "The features drawn for each tree."),
     "estimator_": ("estimator", "The unfitted estimator that each member is made from."),

@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from commands import refused
 from engine import same_forest
 
 import gpuforest as gf
@@ -291,26 +292,38 @@ def test_fewer_trees_are_as_good_by_the_rows_that_choose_them(kind):
     assert same_forest(*found)
 
 
-def test_commands_refit_and_merge(tmp_path, monkeypatch, capsys):
-    X, y = rows_of(gf.RandomForestClassifier)
-    frame = pd.DataFrame(X, columns=[*"abcd"]).assign(y=y)
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-
+def test_commands(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 9, (150, 4)), columns=[*"abcd"]).astype(float)
+    frame = frame.assign(y=np.where(frame.a + frame.b > 8, "high", "low"))
     monkeypatch.chdir(tmp_path)
+    frame.to_csv("rows.csv", index=False)
+
+    def fitted(rows, ids=None):
+        model = made(gf.RandomForestClassifier, bootstrap="poisson")
+        return model.fit(rows[[*"abcd"]], rows.y, row_ids=ids)
 
     def run(*words):
-        status, said = main([*words]), capsys.readouterr()
-        return status, said.out + said.err
+        assert main([*words, "--out", "out"]) == 0
+        return gf.load("out"), capsys.readouterr().out
 
-    model = made(gf.RandomForestClassifier).fit(frame[[*"abcd"]], y)
-    model.save(tmp_path / "model")
-    assert (
-        "150 rows taken" in run("refit", "model", "rows.csv", "--target", "y", "--out", "again")[1]
-    )
-    assert same_forest(gf.load("again").forest_, model.forest_)
-    assert "14 trees" in run("merge", "model", "again", "--out", "both")[1]
-    assert len(gf.load("both")) == 14
-    status, said = run("refit", "both", "rows.csv", "--target", "y", "--out", "other")
-    assert status == 2
-    assert "cannot draw the bags" in said
+    model, rows = fitted(frame), ("rows.csv", "--target", "y")
+    model.save("model")
+    again, said = run("refit", "model", *rows)
+    assert "150 rows taken" in said
+    assert same_forest(again.forest_, model.forest_)
+    assert "14 trees" in run("merge", "model", "out")[1]
+    assert len(gf.load("out")) == 14
+    assert "cannot draw the bags" in refused(capsys, "refit", "out", *rows, "--out", "other")
+    (tmp_path / "ids").write_text("9\n17\n")
+    for gone, listed in ([3], "3"), ([9, 17], "ids"):
+        left, said = run("delete", "model", *rows, "--rows", listed)
+        assert f"{len(gone)} rows deleted" in said
+        frame = frame.drop(index=gone)
+        assert same_forest(left.forest_, fitted(frame, frame.index).forest_)
+        frame.to_csv("rows.csv", index=False)
+        left.save("model")
+    command = ("delete", "model", *rows, "--out", "other", "--rows")
+    assert "1 of 1 row_ids are no rows of the fit" in refused(capsys, *command, "17")
+    assert "is no list of integers" in refused(capsys, *command, "rows")
     assert not (tmp_path / "other").exists()
