@@ -167,8 +167,6 @@ NEW_ROWS = [
         "decay_rate mixes values that are not shrunk: set decay_rate=0, or shrinkage=0 and fit"),
     Refusal("mixed", "add_rows",
         "leaves hold values that refit with a decay_rate has mixed, and no sums: call refit"),
-    Refusal("max_samples", "add_rows",
-        "max_samples is the number of rows of a bag of the fit: set it to a share of the rows"),
     *(Refusal(a, "add_rows",
         "the weights of classes depend on all rows, earlier ones too: call refit with all rows, or "
         "fit without class_weight, max_samples of classes and priors")

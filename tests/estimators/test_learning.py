@@ -71,6 +71,7 @@ def state(model):
 WAYS = [
     {}, {"missing": True}, {"categories": True}, {"outputs": True}, {"shrinkage": 3.0},
     {"bootstrap": True}, {"bootstrap": True, "max_samples": 0.5}, {"voting": "hard"},
+    {"bootstrap": "poisson"}, {"bootstrap": "poisson", "class_weight": "balanced"},
     {"feature_combinations": 2}, {"max_leaf_nodes": 9}, {"categories": True, "multiway": True},
     {"class_weight": "balanced"}, {"bootstrap": True, "class_weight": "balanced_subsample"},
     {"bootstrap": True, "class_weight": "balanced_bootstrap"}, {"criterion": "poisson"},
@@ -174,7 +175,6 @@ def refusals():
     yield "absolute error", made(numbers, criterion="absolute_error"), {}, "refit", {}
     yield "monotonic", made(numbers, monotonic_cst=[1, 0, 0, 0]), {}, "refit", {}
     yield "shrinkage", made(forest, shrinkage=2.0), {}, "refit", {"decay_rate": 0.5}
-    yield "max_samples", made(forest, max_samples=50), {}, "add_rows", {}
     yield "class_weight", made(forest, class_weight="balanced"), {}, "add_rows", {}
     yield "by class", made(forest, max_samples={"high": 9, "low": 9, "mid": 9}), {}, "add_rows", {}
     yield "priors", made(forest, priors="training"), {}, "add_rows", {}
@@ -312,8 +312,9 @@ def test_commands(tmp_path, monkeypatch, capsys):
     again, said = run("refit", "model", *rows)
     assert "150 rows taken" in said
     assert same_forest(again.forest_, model.forest_)
-    assert "14 trees" in run("merge", "model", "out")[1]
-    assert len(gf.load("out")) == 14
+    both, said = run("merge", "model", "model")
+    assert "14 trees" in said
+    assert len(both) == 14
     assert "cannot draw the bags" in refused(capsys, "refit", "out", *rows, "--out", "other")
     (tmp_path / "ids").write_text("9\n17\n")
     for gone, listed in ([3], "3"), ([9, 17], "ids"):
