@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from inspect import signature
 from numbers import Integral
@@ -25,17 +26,18 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import loading
-from gpuforest.backends import base, registry
+from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import stage
-from gpuforest.core.forest import Forest
+from gpuforest.core.forest import Forest, joined
 from gpuforest.core.model import is_public
-from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows
-from gpuforest.data import arrays
+from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.data.categories import columns_of_categories, factorize
 from gpuforest.estimators.prepare import prepare
-from gpuforest.explain.model_facts import DIGESTED, forest_digest, forest_parts
+from gpuforest.explain.model_facts import forest_digest
+from gpuforest.explain.node_values import own_rows
 from gpuforest.explain.paths import one_tree
 from gpuforest.export import model_file
 
@@ -80,9 +82,7 @@ def data_digest(
     if isinstance(X, BinnedData):
         raise TypeError("BinnedData have codes, not the values of rows: pass the table itself")
     n = arrays.count_rows(X)
-    ids = np.arange(n) if row_ids is None else np.asarray(arrays.to_host(row_ids))
-    if ids.shape != (n,) or ids.dtype.kind not in "iu" or len(np.unique(ids)) < n:
-        raise ValueError(f"row_ids must be {n} different integers, one for each row of X")
+    ids: Any = validation.check_ids(np.arange(n) if row_ids is None else row_ids, n)
     weight = np.ones(n) if sample_weight is None else sample_weight
     parts = {"X": X, "y": y, "sample_weight": weight, "groups": groups, "blocks": blocks}
     kinds, columns = "", [ids.astype(np.uint64)[:, None]]
@@ -192,7 +192,7 @@ def require_regrowable(model: Any) -> None:
     elif objects:
         why = f"{objects[0]} is an object of Python, which no record holds"
     elif "forest_" in known and "_training_" not in known:
-        why = "it was not fitted by gpuforest"
+        why = "no fit of gpuforest made it as it is"
     elif "forest_" in known and getattr(model.forest_.coding, "has_offset", False):
         why = "it was fitted with init_score, which is no part of the record"
     if why is not None:
@@ -207,7 +207,7 @@ def verify(
     """Check that a model comes from its data and parameters, by growing it again.
 
     First the digests of its record are compared with the file, the parameters, the forest and the
-    data. Where all are equal, trees grow again, and their nodes and leaf sums are compared.
+    data. Where all are equal, trees grow again, and all that predictions depend on is compared.
 
     Parameters
     ----------
@@ -251,31 +251,37 @@ def verify(
             f"{record['version']}, and this one has algorithm {ALGORITHM}: verify it with that"
         )
     _require_sample(model, sample)
-    of_rows = {"groups": groups, "blocks": blocks}
+    of_rows = {"groups": groups, "blocks": blocks, "row_ids": row_ids}
     equal["parameters"] = record["parameters"] == model_file.parameters_digest(model._model())
     equal["forest"] = record["forest"] == forest_digest(model.forest_)
     equal["rows"] = record["rows"] == model._training_["rows"] == arrays.count_rows(X)
     if equal["rows"]:
         with stage("hashing"):
-            digest = data_digest(X, y, sample_weight, **of_rows, row_ids=row_ids)
-        equal["data"] = record["data"] == digest
+            equal["data"] = record["data"] == data_digest(X, y, sample_weight, **of_rows)
     trees, others = list[int](), list[int]()
     if all(equal.values()):
-        runtime = {"backend": backend, "n_jobs": n_jobs}
+        n_trees = model.forest_.n_trees
+        trees = drawn_trees(record["forest"], salt, n_trees, n_trees if sample is None else sample)
         params = model.get_params(deep=False) | {"random_state": model.seed_}
+        runtime = {"backend": backend, "n_jobs": n_jobs}
         params |= {n: v for n, v in runtime.items() if v is not None and n in params}
         fresh = type(model)(**params)
-        given = {"sample_weight": sample_weight, "row_ids": row_ids, **of_rows}
         known = signature(fresh.fit).parameters
+        given = {"sample_weight": sample_weight, **of_rows}
         given = {n: v for n, v in given.items() if v is not None and n in known}
-        n_trees = model.forest_.n_trees
-        if sample is None or sample >= n_trees:
-            trees = [*range(n_trees)]
-            others, same = _regrown(model, fresh.fit(X, y, **given))
+        if len(trees) == n_trees:
+            grown = fresh.fit(X, y, **given).forest_
+            score = vars(model).get("oob_score_", np.nan)  # NaN: no claim
+            same = np.isnan(score) or score == vars(fresh).get("oob_score_")
+            equal["out-of-bag score"] = bool(same)
+            equal["number of trees"] = grown.n_trees == n_trees
         else:
-            trees = drawn_trees(record["forest"], salt, n_trees, sample)
-            others, same = _sampled(model, fresh, FitInput.of(X, y, **given), trees)
-        equal |= {**same, "trees": not others}
+            work = partial(_grown, fresh, FitInput.of(X, y, **given), model.seed_, trees)
+            grown = registry.run_on_backend(work, **fresh._chosen(X))
+            equal["number of trees"] = n_trees == model.n_estimators
+        pairs = zip(trees, range(grown.n_trees), strict=False)
+        others = [t for t, i in pairs if _digest(model.forest_, t) != _digest(grown, i)]
+        equal["trees"] = not others
     differs = [name for name, is_equal in equal.items() if not is_equal]
     return Bunch(
         ok=not differs, compared=[*equal], differs=differs, trees=trees, other_trees=others
@@ -298,70 +304,22 @@ def _require_sample(model: Any, sample: int | None) -> None:
 
 
 def drawn_trees(digest: str, salt: int, n_trees: int, sample: int) -> list[int]:
-    """The numbers of `sample` different trees, ascending, by a hash of the digest and a salt."""
+    """The numbers of different trees, ascending, by a hash of the digest and a salt."""
     key = hashlib.sha256(f"{digest} {int(salt)}".encode()).digest()[:8]
     keys = np.array([[int.from_bytes(key, "little")]], np.uint64)
-    positions = np.arange(sample, dtype=np.uint64)[None]
+    positions = np.arange(min(sample, n_trees), dtype=np.uint64)[None]
     return sorted(hashing.permute(np, keys, positions, n_trees)[0].tolist())
 
 
-def tree_bytes(forest: Forest, tree: int) -> list[bytes]:
-    """All that a tree says, wherever its leaves stand in the leaf table."""
-    one = one_tree(forest, tree)
-    leaf = is_leaf(one.nodes)
-    rows = leaf_rows(one.nodes[leaf])
-    values = one.leaf_values  # None where limits change no leaf of a forest
-    values = one.coding.values(one.leaf_sums[rows]) if values is None else values[rows]
-    parts: list[Any] = [
-        np.where(leaf, np.uint64(LEAF_WORD), one.nodes),
-        one.leaf_sums[rows],
-        values,
-        one.sets,
-    ]
-    impurity = None if one.leaf_impurity is None else one.leaf_impurity[rows]
-    parts += [one.node_values, one.node_errors, impurity]
-    return [b"" if part is None else part.tobytes() for part in parts]
+def _grown(fresh: Any, given: FitInput, seed: int, trees: list[int], backend: Backend) -> Forest:
+    """Some trees of a fit, each grown alone."""
+    plan = prepare(fresh, given, seed, backend)
+    with stage("growing"):
+        return joined([plan.finish(plan.grow(tree, tree + 1), tree) for tree in trees])
 
 
-def _common(forest: Forest) -> dict[str, str]:
-    """The digests of what all trees share: bins, classes, the fixed point and how they combine."""
-    return {name: part for name, part in forest_parts(forest).items() if name not in DIGESTED}
-
-
-def _regrown(model: Any, fresh: Any) -> tuple[list[int], dict[str, bool]]:
-    """The trees that differ from those of a model fitted again, and what else is equal."""
-    one, other = model.forest_, fresh.forest_
-    n = min(one.n_trees, other.n_trees)
-    others = [t for t in range(n) if tree_bytes(one, t) != tree_bytes(other, t)]
-    score = [getattr(each, "oob_score_", None) for each in (model, fresh)]
-    same = {
-        "number of trees": one.n_trees == other.n_trees,
-        "out-of-bag score": score[0] == score[1],
-    }
-    return others, same | {"bins and coding": _common(one) == _common(other)}
-
-
-def _sampled(
-    model: Any, fresh: Any, given: FitInput, trees: list[int]
-) -> tuple[list[int], dict[str, bool]]:
-    """As `_regrown`, of some trees that grow alone."""
-    forest = model.forest_
-
-    def work(backend: base.Backend) -> tuple[list[int], dict[str, bool]]:
-        plan, others = prepare(fresh, given, model.seed_, backend), list[int]()
-        common, same = _common(forest), True
-        with stage("growing"):
-            for tree in trees:
-                grown = plan.finish(plan.grow(tree, tree + 1), tree)
-                others += [tree] if tree_bytes(grown, 0) != tree_bytes(forest, tree) else []
-                # a tree alone may lack what others have: sets, or combinations of features
-                lacks = [name for name, value in vars(grown).items() if value is False]
-                grown = replace(grown, **{name: getattr(forest, name) for name in lacks})
-                same &= _common(grown) == common
-        number = forest.n_trees == model.n_estimators
-        return others, {"number of trees": number, "bins and coding": same}
-
-    found: tuple[list[int], dict[str, bool]] = registry.run_on_backend(
-        work, **fresh._chosen(given.X)
-    )
-    return found
+def _digest(forest: Forest, tree: int) -> str:
+    """The digest of a tree and of what all trees share: bins, classes, how trees are combined."""
+    one = own_rows(one_tree(forest, tree))
+    # a tree that grew alone may lack what others have: limited values, sets, combinations
+    return forest_digest(replace(one, leaf_values=one.values, multiway=False, oblique=False))

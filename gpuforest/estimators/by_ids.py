@@ -10,8 +10,7 @@ import numpy as np
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import CheckedTarget
-from gpuforest.estimators import settings
-from gpuforest.estimators.settings import RowWeights, check_some_weight, class_factors
+from gpuforest.estimators.settings import RowWeights, Settings, check_some_weight, class_factors
 from gpuforest.growing.targets import integer_weights
 
 BY_IDS = "poisson"
@@ -34,22 +33,15 @@ def check(params: Mapping[str, Any]) -> None:
 
 
 def sampling_of(
-    asked: settings.Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget,
-    groups: np.ndarray | None, ids: np.ndarray | None,
+    settings: Settings, n_rows: int, weights: RowWeights, labels: CheckedTarget,
+    ids: np.ndarray | None,
 ) -> Sampling:  # fmt: skip
-    """How rows are drawn. In Poisson bags weights of rows and classes multiply their counts."""
-    if asked.bootstrap != BY_IDS:
-        if ids is not None:
-            raise ValueError(
-                "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or "
-                "pass no row_ids"
-            )
-        return settings.sampling_of(asked, n_rows, weights, labels, groups)
-    rate = 1.0 if asked.max_samples is None else float(asked.max_samples)
+    """How often rows count in Poisson bags; weights of rows and classes multiply that."""
+    rate = 1.0 if settings.max_samples is None else float(settings.max_samples)
     user = None if weights is None else weights[0]
     sampling = Sampling(n_rows, max(1, round(rate * n_rows)), None, rate=rate, ids=ids)
-    if asked.weighs_classes:
-        user = check_some_weight(class_factors(asked, labels, user), user)
+    if settings.weighs_classes:
+        user = check_some_weight(class_factors(settings, labels, user), user)
     if user is not None:
         most = MAX_TOTAL_WEIGHT // sampling.most_drawn
         sampling = replace(sampling, weights=integer_weights(user, most))

@@ -163,6 +163,8 @@ NEW_ROWS = [
     Refusal("renumbered", "",
         "a forest after +, keep_trees or prune_trees cannot draw the bags of its trees again: "
         "refit or add rows before, or grow with bootstrap=False"),
+    Refusal("row_ids", "",
+        "row_ids are for forests of bootstrap='poisson': pass none to this one"),
     Refusal("shrinkage", "decay_rate",
         "decay_rate mixes values that are not shrunk: set decay_rate=0, or shrinkage=0 and fit"),
     Refusal("mixed", "add_rows",

@@ -151,6 +151,11 @@ class ByIds:
         forest: Any = self
         if forest.bootstrap == by_ids.BY_IDS:
             by_ids.check(vars(forest))
+        elif row_ids is not None:
+            raise ValueError(
+                "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or "
+                "pass no row_ids"
+            )
         BaseTrees.fit(forest, FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
         return self
 

@@ -87,25 +87,28 @@ def _with_forest(estimator: Any, forest: Forest, **facts: Any) -> dict[str, Any]
 def _with_rows(model: Any, given: FitInput, decay_rate: float | None, backend: Backend) -> Forest:
     """The forest after it has taken new rows."""
     forest, asked, adds = model.forest_, base.grown_settings(model), decay_rate is None
-    _refuse(model, asked, adds, bool(decay_rate))
+    _refuse(model, asked, decay_rate, given.row_ids is not None)
     table = validation.check_table(model, given.X, backend)
     n_rows = int(table.shape[0])
     on = task.On(criteria.CRITERIA[model.criterion_], backend)
-    checked = _in_classes(model._task.check(given.y, n_rows, on), forest.coding)
+    found = model._task.check(given.y, n_rows, on)
+    checked = _in_classes(found, forest.coding)
+    n_classes: Any = [[*map(len, target.classes or ())] for target in (found, checked)]
+    if asked.class_weight == "balanced" and n_classes[0] != n_classes[1]:
+        raise ValueError(
+            "class_weight='balanced' needs a row of each class: pass some, or fit anew"
+        )
     weight = validation.check_weights(given.sample_weight, n_rows)
     weights = None if weight is None else (weight, targets.integer_weights(weight))
     held = leaves.most_held(forest) if adds else np.zeros(1)
     if adds and not asked.bootstrap:
         _refuse_fractions(held if forest.coding.is_classes else held[:1], weights)
-    labels, ids = forest.coding.labels, validation.check_ids(given.row_ids, n_rows)
-    if asked.class_weight == "balanced":
-        there = [len(np.unique(codes)) for codes in checked.values]
-        if there != [*map(len, labels)]:
-            raise ValueError(
-                "class_weight='balanced' needs a row of each class: pass some, or fit anew"
-            )
-    drawn = by_ids.sampling_of(asked, n_rows, weights, checked, None, ids)
-    if labels:
+    if asked.bootstrap == by_ids.BY_IDS:
+        ids = validation.check_ids(given.row_ids, n_rows)
+        drawn = by_ids.sampling_of(asked, n_rows, weights, checked, ids)
+    else:
+        drawn = settings.sampling_of(asked, n_rows, weights, checked)
+    if forest.coding.labels:
         coding, moments = forest.coding, model._task.encode_target(checked, drawn, on).y
     else:
         y = task.host_target(checked)
@@ -124,7 +127,9 @@ def _with_rows(model: Any, given: FitInput, decay_rate: float | None, backend: B
     return node_values.shrink(new, forest.shrinkage if adds else amount)
 
 
-def _refuse(model: Any, asked: settings.Settings, adds: bool, mixes: bool) -> None:
+def _refuse(
+    model: Any, asked: settings.Settings, decay_rate: float | None, has_ids: bool
+) -> None:  # fmt: skip
     """Raise a ValueError if the model takes no new rows."""
     forest, known = model.forest_, vars(model)
     drawn = known.get("_sampling_")
@@ -134,7 +139,8 @@ def _refuse(model: Any, asked: settings.Settings, adds: bool, mixes: bool) -> No
         "ordered": forest.edges.statistics,
         "renumbered": asked.bootstrap and known.get("_altered_") in RENUMBERED,
         "class_weight": asked.class_weight is not None, "mixed": forest.leaf_values is not None,
-        "add_rows": adds, "decay_rate": mixes, "shrinkage": forest.shrinkage > 0,
+        "add_rows": decay_rate is None, "decay_rate": decay_rate, "shrinkage": forest.shrinkage > 0,
+        "row_ids": has_ids and asked.bootstrap != by_ids.BY_IDS,
     }  # fmt: skip
     asks = capabilities.of_params(known) - {"shrinkage"} | set(compress(uses, uses.values()))
     capabilities.refuse(model._family, asks, table=capabilities.NEW_ROWS)

@@ -70,8 +70,10 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
         checked = task.check(given.y, n_rows, on)
         rows = replace(rows, target=checked)
         refuse(estimator, vars(asked) | vars(estimator), rows)
-        by = rows.groups, rows.ids
-        drawn = by_ids.sampling_of(asked, n_rows, given_weights, checked, *by)
+        if asked.bootstrap == by_ids.BY_IDS:
+            drawn = by_ids.sampling_of(asked, n_rows, given_weights, checked, rows.ids)
+        else:
+            drawn = settings.sampling_of(asked, n_rows, given_weights, checked, rows.groups)
         encoded, blocks = task.encode_target(checked, drawn, on), None
         sampling = judging = encoded.sampling
         if rows.blocks is not None and not asked.is_single:

@@ -31,7 +31,7 @@ from gpuforest.core.model import Model, is_public
 from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
 from gpuforest.explain.effects import EffectRows
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
-from gpuforest.export.container import Arrays, Layout, parse_object, read, write
+from gpuforest.export.container import Arrays, Layout, parse_object, pieces, read, write
 from gpuforest.growing.boosted import BoostedCoding
 from gpuforest.kernels.gradients import host_losses, losses, ranking
 
@@ -168,8 +168,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     About single training rows the file has the weights, groups and ids that forests drew rows by,
     what quantile and survival forests predict from, and 64 hashes of rows of `gpuforest train`. It
     does not say where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as
-    `ccp_cv`, a function as `scoring` or `loss`, and an estimator or array as `model_y`, are the default when
-    the file is read. Of effects the file has each training row's outcome and treatment.
+    `ccp_cv`, a function as `scoring` or `loss`, and an estimator or array as `model_y`, are the
+    default when the file is read. Of effects the file has each training row's outcome and treatment.
 
     Raises
     ------
@@ -214,17 +214,16 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
     present = {name: array for name, array in arrays.items() if array is not None}
     if "proof" in header:
-        header["proof"] = {**header["proof"], "content": content_digest(header, present)}
+        header["proof"] = header["proof"] | {"content": content_digest(header, present)}
     write(Path(path), json.dumps(header), present)
 
 
 def content_digest(header: Header, arrays: Arrays) -> str:
     """SHA-256 of all that a file holds, except this digest itself in the record of its proof."""
-    record = {name: value for name, value in header["proof"].items() if name != "content"}
-    digest = hashlib.sha256(json.dumps({**header, "proof": record}, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
+    text = json.dumps(header | {"proof": header["proof"] | {"content": ""}}, sort_keys=True)
+    digest = hashlib.sha256()
+    for piece in pieces(text, arrays):
+        digest.update(piece)
     return digest.hexdigest()
 
 
