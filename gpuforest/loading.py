@@ -185,6 +185,9 @@ def _facts(header: Header, arrays: Arrays, forest: Forest) -> dict[str, Any]:
         need("unbiased_importances" in header["parameters"], "importances of no forest")
         found["_unbiased_importances_"] = importances
     need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
+    if "proof" in header:
+        same = header["proof"]["content"] == model_file.content_digest(header, arrays)
+        need(same, "its content is not that of its proof")
     if "altered" in header:
         need(header["altered"] in ALTERED, "trees that something unknown has changed")
         found["_altered_"] = header["altered"]

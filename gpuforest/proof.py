@@ -17,7 +17,6 @@ from functools import partial
 from importlib.metadata import version
 from inspect import signature
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,12 +201,12 @@ def require_regrowable(model: Any) -> None:
 def verify(
     model: Any, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None,
     blocks: Any = None, row_ids: Any = None, sample: int | None = None, salt: int = 0,
-    backend: str | None = None, n_jobs: int | None = None,
 ) -> Bunch:  # fmt: skip
     """Check that a model comes from its data and parameters, by growing it again.
 
-    First the digests of its record are compared with the file, the parameters, the forest and the
-    data. Where all are equal, trees grow again, and all that predictions depend on is compared.
+    First the digests of its record are compared with the parameters, the forest and the data (and
+    by `load` with the file). Where all are equal, trees grow again, and all that predictions depend
+    on is compared.
 
     Parameters
     ----------
@@ -215,11 +214,11 @@ def verify(
     X, y, sample_weight, groups, blocks : the data that it was fitted on
     row_ids : as `prove` was given
     sample : int, default=None
-        The number of trees of a forest that grow again; None: all of them.
+        The number of trees that grow again; None: all of them. Trees that depend on each other
+        (boosting, and forests whose parameters out-of-bag errors chose) all grow again.
     salt : int, default=0
         A number that you choose: `sample` trees are drawn by a hash of it and of the forest's
         digest. Nobody who does not know it can change just the trees that are not drawn.
-    backend, n_jobs : where trees grow, as parameters of estimators; None: as the model's
 
     Returns
     -------
@@ -230,16 +229,12 @@ def verify(
     Raises
     ------
     ModelFormatError
-        A damaged file.
+        A file that is damaged, or was changed after it was written.
     ValueError
         A model without a proof, one that cannot be grown again or that another version of the
-        algorithm has grown, or a sample of trees that depend on each other.
+        algorithm has grown, or a sample that is no number of trees.
     """
-    equal: dict[str, bool] = {}
     if isinstance(model, str | os.PathLike):
-        header, held, _ = model_file.read_model(Path(model))
-        if "proof" in header:
-            equal["file"] = header["proof"]["content"] == model_file.content_digest(header, held)
         model = loading.load(model)
     check_is_fitted(model)
     if not (record := getattr(model, "proof_", None)):
@@ -250,26 +245,28 @@ def verify(
             f"the model was grown by algorithm {record['algorithm']} of gpuforest "
             f"{record['version']}, and this one has algorithm {ALGORITHM}: verify it with that"
         )
-    _require_sample(model, sample)
+    if not isinstance(sample, Integral | None) or sample == 0:
+        raise ValueError(f"sample={sample!r} must be a number of trees, at least 1")
     of_rows = {"groups": groups, "blocks": blocks, "row_ids": row_ids}
-    equal["parameters"] = record["parameters"] == model_file.parameters_digest(model._model())
-    equal["forest"] = record["forest"] == forest_digest(model.forest_)
-    equal["rows"] = record["rows"] == model._training_["rows"] == arrays.count_rows(X)
+    equal = {
+        "parameters": record["parameters"] == model_file.parameters_digest(model._model()),
+        "forest": record["forest"] == forest_digest(model.forest_),
+        "rows": record["rows"] == model._training_["rows"] == arrays.count_rows(X),
+    }
     if equal["rows"]:
         with stage("hashing"):
             equal["data"] = record["data"] == data_digest(X, y, sample_weight, **of_rows)
     trees, others = list[int](), list[int]()
     if all(equal.values()):
-        n_trees = model.forest_.n_trees
-        trees = drawn_trees(record["forest"], salt, n_trees, n_trees if sample is None else sample)
-        params = model.get_params(deep=False) | {"random_state": model.seed_}
-        runtime = {"backend": backend, "n_jobs": n_jobs}
-        params |= {n: v for n, v in runtime.items() if v is not None and n in params}
-        fresh = type(model)(**params)
+        n_trees = n_sample = model.forest_.n_trees
+        fresh = type(model)(**model.get_params(deep=False) | {"random_state": model.seed_})
+        if sample is not None and _stand_alone(fresh):
+            n_sample = min(sample, n_trees)
+        trees = drawn_trees(record["forest"], salt, n_trees, n_sample)
         known = signature(fresh.fit).parameters
         given = {"sample_weight": sample_weight, **of_rows}
         given = {n: v for n, v in given.items() if v is not None and n in known}
-        if len(trees) == n_trees:
+        if n_sample == n_trees:
             grown = fresh.fit(X, y, **given).forest_
             score = vars(model).get("oob_score_", np.nan)  # NaN: no claim
             same = np.isnan(score) or score == vars(fresh).get("oob_score_")
@@ -288,26 +285,19 @@ def verify(
     )
 
 
-def _require_sample(model: Any, sample: int | None) -> None:
-    """Raise a ValueError if single trees cannot be grown again."""
-    if sample is None:
-        return
-    if not isinstance(sample, Integral) or sample < 1:
-        raise ValueError(f"sample={sample!r} must be a number of trees, at least 1")
-    asked, why = model._settings(), None
+def _stand_alone(model: Any) -> bool:
+    """Whether each tree can grow without the others."""
     if type(model).__name__ not in FORESTS:
-        why = f"the trees of a {type(model).__name__} do not stand alone"
-    elif asked.by_error or asked.shrinkage == "oob" or model.n_estimators == "auto":
-        why = "errors out of bag of all trees chose parameters"
-    if why is not None:
-        raise ValueError(f"{why}: leave out sample, so that all of it grows again")
+        return False
+    asked = model._settings()
+    return not asked.by_error and asked.shrinkage != "oob" and model.n_estimators != "auto"
 
 
 def drawn_trees(digest: str, salt: int, n_trees: int, sample: int) -> list[int]:
     """The numbers of different trees, ascending, by a hash of the digest and a salt."""
     key = hashlib.sha256(f"{digest} {int(salt)}".encode()).digest()[:8]
     keys = np.array([[int.from_bytes(key, "little")]], np.uint64)
-    positions = np.arange(min(sample, n_trees), dtype=np.uint64)[None]
+    positions = np.arange(sample, dtype=np.uint64)[None]
     return sorted(hashing.permute(np, keys, positions, n_trees)[0].tolist())
 
 

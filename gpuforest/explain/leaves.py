@@ -40,28 +40,18 @@ def sums_of_rows(
 
     def fill(trees: range) -> None:
         for t, weights in zip(trees, np.asarray(alone.asnumpy(bags(trees, alone))), strict=True):
-            fill_tree(t, weights)
+            if (rows := np.flatnonzero(weights)).size:
+                fill_tree(t, rows, weights[rows].astype(np.int64))
 
-    def fill_tree(t: int, weights: np.ndarray) -> None:
-        rows = np.flatnonzero(weights)
-        if not len(rows):
-            return
+    def fill_tree(t: int, rows: np.ndarray, w: np.ndarray) -> None:
         bag = alone.xp.take(codes, alone.asarray(rows), axis=0)
         node = np.asarray(alone.asnumpy(alone.apply(one_tree(bare, t), bag)))[:, 0]
         leaf = leaf_rows(forest.nodes[node + forest.tree_offsets[t]])
-        first, w = leaf.min(), weights[rows]
-        number = leaf - first
-        if forest.coding.is_classes:  # weights are exact in float64
-            found = np.bincount(number * C + y[rows, 0], w, C * (number.max() + 1)).reshape(-1, C)
-            sums[first : first + len(found)] += found.astype(np.int64)
+        if forest.coding.is_classes:
+            np.add.at(sums.reshape(-1), leaf * C + y[rows, 0], w)
             return
-        small = number.astype(np.min_scalar_type(number.max()))  # sorted by radix
-        order = np.argsort(small, kind="stable")
-        rows, leaf = rows[order], leaf[order]
-        begin = np.flatnonzero(np.diff(leaf, prepend=-1))
-        w = weights[rows].astype(np.int64)[:, None]
-        added = np.concatenate([w, w * y[rows]], axis=1)
-        sums[leaf[begin]] = np.add.reduceat(added, begin, axis=0)
+        for c, column in enumerate([w, *(w[:, None] * y[rows]).T]):
+            np.add.at(sums[:, c], leaf, column)
 
     parallel_map(fill, parts, backend.n_threads)
     return sums

@@ -169,7 +169,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     what quantile and survival forests predict from, and 64 hashes of rows of `gpuforest train`. It
     does not say where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as
     `ccp_cv`, a function as `scoring` or `loss`, and an estimator or array as `model_y`, are the
-    default when the file is read. Of effects the file has each training row's outcome and treatment.
+    default when the file is read. Of effects the file has each row's outcome and treatment.
 
     Raises
     ------

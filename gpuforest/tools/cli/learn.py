@@ -13,11 +13,11 @@ from gpuforest.common.progress import progress_bar, stage
 from gpuforest.data.frames import Table
 from gpuforest.tools.cli import files, options, output, train
 
-ROWS = """\
+ROWS = f"""\
 --out MODEL!  the model file to write
 --target COLUMN  the column to predict (default: as in training)
 --weight COLUMN  the column of sample weights
---drop-missing-target  leave out rows without a target"""
+{options.DROP_MISSING}"""
 REFIT = """\
 --add  add the rows to those that the leaves have, in place of filling them anew
 --decay-rate RATE  the part of the old value of a leaf in the new one, from 0 to 1 (default: 0)"""
