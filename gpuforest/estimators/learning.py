@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends import registry
@@ -29,7 +28,6 @@ from gpuforest.growing import edges, targets
 KEPT = (
     "n_features_in_", "feature_names_in_", "criterion_", "backend_", "ccp_alpha_",
     "pruning_curve_", "source_", "oob_parameters_", "oob_max_features_", "oob_shrinkage_",
-    "_altered_",
 )  # fmt: skip
 RENUMBERED = ("+", "keep_trees", "prune_trees")  # trees are no longer numbered as they grew
 
@@ -65,23 +63,22 @@ def _learn(estimator: Any, given: FitInput, decay_rate: float | None) -> Any:
     model = fit_scope.snapshot(estimator)
     work = partial(_with_rows, model, given, decay_rate)
     forest = registry.run_on_backend(work, **estimator._chosen(given.X))
-    facts, known = dict[str, Any](), vars(model)
-    if trained := known.get("_training_"):
-        n_before = trained["rows"] if decay_rate is None else 0
-        facts["_training_"] = trained | {"rows": n_before + arrays.count_rows(given.X)}
-    if known.get("_altered_") not in RENUMBERED:
-        facts["_altered_"] = "add_rows" if decay_rate is None else "refit"
-    estimator.__dict__ = _with_forest(model, forest, **facts)
+    word = "add_rows" if decay_rate is None else "refit"
+    if vars(model).get("_altered_") in RENUMBERED:
+        word = model._altered_
+    estimator.__dict__ = _with_forest(model, forest, word)
     return estimator
 
 
-def _with_forest(estimator: Any, forest: Forest, **facts: Any) -> dict[str, Any]:
-    """What an estimator of the same parameters has that holds another forest."""
+def _with_forest(estimator: Any, forest: Forest, word: str) -> dict[str, Any]:
+    """What an estimator of the same parameters has whose forest is another one since this method."""
     other, known = fit_scope.snapshot(estimator), vars(estimator)
     other.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
     other._keep(forest)
-    made: dict[str, Any] = vars(other) | facts
-    return made
+    other._altered_ = word
+    if word in RENUMBERED:
+        other.n_estimators = forest.n_trees
+    return vars(other)
 
 
 def _with_rows(model: Any, given: FitInput, decay_rate: float | None, backend: Backend) -> Forest:
@@ -208,9 +205,8 @@ def add(self: Any, other: Any) -> Any:
         union = joining.union(a.edges, b.edges)
         a, b = (joining.on_edges(one, union) for one in (a, b))
     forest = joined([a, b])
-    made = clone(self).set_params(n_estimators=forest.n_trees)
-    vars(made).update({n: v for n, v in vars(self).items() if n in KEPT})
-    made.__dict__ = _with_forest(made, forest, _altered_="+")
+    made = fit_scope.snapshot(self)
+    made.__dict__ = _with_forest(self, forest, "+")
     return made
 
 
@@ -228,7 +224,7 @@ def _keep_trees(self: Any, trees: np.ndarray, word: str) -> Any:
     if not len(trees):
         raise ValueError("index leaves no tree: name one or more")
     forest = joining.picked(self.forest_, np.unique(trees))
-    self.__dict__ = _with_forest(self, forest, _altered_=word, n_estimators=forest.n_trees)
+    self.__dict__ = _with_forest(self, forest, word)
     return self
 
 
