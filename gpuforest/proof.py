@@ -15,7 +15,6 @@ import os
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from inspect import signature
 from numbers import Integral
 from typing import Any
 
@@ -33,7 +32,8 @@ from gpuforest.core.forest import Forest, joined
 from gpuforest.core.model import is_public
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.data.categories import columns_of_categories, factorize
+from gpuforest.data.categories import factorize
+from gpuforest.estimators import by_ids
 from gpuforest.estimators.prepare import prepare
 from gpuforest.explain.model_facts import forest_digest
 from gpuforest.explain.node_values import own_rows
@@ -43,11 +43,7 @@ from gpuforest.export import model_file
 ALGORITHM = 1  # rises when the forests of the same data, parameters and seed change
 BITS = 2048  # of a row's hash, and of their sum
 BLOCK = 2**14  # rows whose bytes are in memory at once
-TASKS = ("Classifier", "Regressor")
-FORESTS = tuple(f"{name}{task}" for name in ("RandomForest", "ExtraTrees") for task in TASKS)
-KINDS = tuple(
-    f"{name}{task}" for name in ("DecisionTree", "HistGradientBoosting") for task in TASKS
-)
+FAMILIES = ("trees", "forests", "boosting")  # that grow again from data, parameters and seed
 
 
 def data_digest(
@@ -106,38 +102,25 @@ def _columns(part: Any, name: str) -> list[np.ndarray]:
     """Words u64[N, 1] of each column of numbers, u64[N, 4] of each one of text."""
     part = arrays.to_host(part, name)
     if arrays.is_frame(part):
-        frame = arrays.open_frame(part, name)
-        texts = {frame.columns[f] for f in columns_of_categories(frame)}
-        return [
-            _texts(column, name)
-            if column.name in texts
-            else _numbers(arrays.frame_to_array(column.to_frame())[0])
-            for column in frame.iter_columns()
-        ]
+        return [_words(c.to_numpy(), name) for c in arrays.open_frame(part, name).iter_columns()]
     table = part.toarray() if issparse(part) else np.asarray(part)
-    table = table.reshape(len(table), -1)
-    return [
-        _numbers(column) if column.dtype.kind in "biuf" else _texts(column, name)
-        for column in table.T
-    ]
+    return [_words(column, name) for column in table.reshape(len(table), -1).T]
 
 
-def _numbers(column: Any) -> np.ndarray:
-    """The bits u64[N, 1] of float64, with one pattern of missing values and one zero."""
+def _words(column: np.ndarray, name: str) -> np.ndarray:
+    """Hashes of texts, zero where one is missing, or bits of numbers, also of those among objects:
+    with one pattern of missing values and one zero."""
+    if column.dtype.kind not in "biuf":
+        codes, known, _ = factorize(column, name)
+        codes = np.asarray(codes)
+        if any(isinstance(value, str) for value in known):
+            digests = [hashlib.sha256(str(value).encode()).digest() for value in known]
+            words = np.frombuffer(b"".join([*digests, bytes(32)]), "<u8").reshape(-1, 4)
+            return np.asarray(words[codes])
+        column = np.array([*known, np.nan], np.float64)[codes]
     values = np.asarray(column, np.float64).reshape(-1, 1) + 0.0  # -0.0 becomes 0.0
     values[np.isnan(values)] = np.nan
     return np.ascontiguousarray(values).view(np.uint64)
-
-
-def _texts(column: Any, name: str) -> np.ndarray:
-    """Hashes u64[N, 4] of texts, zero where one is missing; numbers among objects are numbers."""
-    codes, values, _ = factorize(column, name)
-    codes = np.asarray(codes)
-    if not any(isinstance(value, str) for value in values):
-        return _numbers(np.array([*values, np.nan], np.float64)[codes])
-    digests = [hashlib.sha256(str(value).encode()).digest() for value in values]
-    words = np.frombuffer(b"".join([*digests, bytes(32)]), "<u8").reshape(-1, 4)
-    return np.asarray(words[codes])
 
 
 def prove(
@@ -183,7 +166,7 @@ def require_regrowable(model: Any) -> None:
     kind, why, known = type(model), None, vars(model)
     given = {n: v for n, v in model.get_params(deep=False).items() if not isinstance(v, str)}
     objects = [n for n, value in given.items() if callable(value) or hasattr(value, "split")]
-    if kind.__name__ not in KINDS + FORESTS or not is_public(kind):
+    if getattr(kind, "_family", "") not in FAMILIES or not is_public(kind):
         kinds = "decision trees, random forests, extra trees and histogram gradient boosting"
         why = f"it is a {kind.__name__}, and proofs are of {kinds}"
     elif given.get("warm_start"):
@@ -247,7 +230,7 @@ def verify(
         )
     if not isinstance(sample, Integral | None) or sample == 0:
         raise ValueError(f"sample={sample!r} must be a number of trees, at least 1")
-    of_rows = {"groups": groups, "blocks": blocks, "row_ids": row_ids}
+    of_rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks}
     equal = {
         "parameters": record["parameters"] == model_file.parameters_digest(model._model()),
         "forest": record["forest"] == forest_digest(model.forest_),
@@ -255,7 +238,7 @@ def verify(
     }
     if equal["rows"]:
         with stage("hashing"):
-            equal["data"] = record["data"] == data_digest(X, y, sample_weight, **of_rows)
+            equal["data"] = record["data"] == data_digest(X, y, **of_rows, row_ids=row_ids)
     trees, others = list[int](), list[int]()
     if all(equal.values()):
         n_trees = n_sample = model.forest_.n_trees
@@ -263,9 +246,8 @@ def verify(
         if sample is not None and _stand_alone(fresh):
             n_sample = min(sample, n_trees)
         trees = drawn_trees(record["forest"], salt, n_trees, n_sample)
-        known = signature(fresh.fit).parameters
-        given = {"sample_weight": sample_weight, **of_rows}
-        given = {n: v for n, v in given.items() if v is not None and n in known}
+        of_rows["row_ids"] = row_ids if getattr(fresh, "bootstrap", "") == by_ids.BY_IDS else None
+        given = {name: labels for name, labels in of_rows.items() if labels is not None}
         if n_sample == n_trees:
             grown = fresh.fit(X, y, **given).forest_
             score = vars(model).get("oob_score_", np.nan)  # NaN: no claim
@@ -287,10 +269,13 @@ def verify(
 
 def _stand_alone(model: Any) -> bool:
     """Whether each tree can grow without the others."""
-    if type(model).__name__ not in FORESTS:
-        return False
     asked = model._settings()
-    return not asked.by_error and asked.shrinkage != "oob" and model.n_estimators != "auto"
+    return (
+        model._family == "forests"
+        and not asked.by_error
+        and asked.shrinkage != "oob"
+        and model.n_estimators != "auto"
+    )
 
 
 def drawn_trees(digest: str, salt: int, n_trees: int, sample: int) -> list[int]:

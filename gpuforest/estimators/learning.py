@@ -63,22 +63,22 @@ def _learn(estimator: Any, given: FitInput, decay_rate: float | None) -> Any:
     model = fit_scope.snapshot(estimator)
     work = partial(_with_rows, model, given, decay_rate)
     forest = registry.run_on_backend(work, **estimator._chosen(given.X))
-    word = "add_rows" if decay_rate is None else "refit"
+    method = "add_rows" if decay_rate is None else "refit"
     if vars(model).get("_altered_") in RENUMBERED:
-        word = model._altered_
-    estimator.__dict__ = _with_forest(model, forest, word)
+        method = model._altered_
+    estimator.__dict__ = vars(_with_forest(model, forest, method))
     return estimator
 
 
-def _with_forest(estimator: Any, forest: Forest, word: str) -> dict[str, Any]:
-    """What an estimator of the same parameters has whose forest is another one since this method."""
-    other, known = fit_scope.snapshot(estimator), vars(estimator)
-    other.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
-    other._keep(forest)
-    other._altered_ = word
-    if word in RENUMBERED:
-        other.n_estimators = forest.n_trees
-    return vars(other)
+def _with_forest(estimator: Any, forest: Forest, method: str) -> Any:
+    """An estimator of the same parameters that holds another forest, which a method has made."""
+    made, known = fit_scope.snapshot(estimator), vars(estimator)
+    made.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
+    made._keep(forest)
+    made._altered_ = method
+    if method in RENUMBERED:
+        made.n_estimators = forest.n_trees
+    return made
 
 
 def _with_rows(model: Any, given: FitInput, decay_rate: float | None, backend: Backend) -> Forest:
@@ -205,9 +205,7 @@ def add(self: Any, other: Any) -> Any:
         union = joining.union(a.edges, b.edges)
         a, b = (joining.on_edges(one, union) for one in (a, b))
     forest = joined([a, b])
-    made = fit_scope.snapshot(self)
-    made.__dict__ = _with_forest(self, forest, "+")
-    return made
+    return _with_forest(self, forest, "+")
 
 
 def keep_trees(self: Any, index: Any) -> Any:
@@ -220,11 +218,11 @@ def keep_trees(self: Any, index: Any) -> Any:
     return _keep_trees(self, np.arange(self.forest_.n_trees)[index], "keep_trees")
 
 
-def _keep_trees(self: Any, trees: np.ndarray, word: str) -> Any:
+def _keep_trees(self: Any, trees: np.ndarray, method: str) -> Any:
     if not len(trees):
         raise ValueError("index leaves no tree: name one or more")
     forest = joining.picked(self.forest_, np.unique(trees))
-    self.__dict__ = _with_forest(self, forest, word)
+    self.__dict__ = vars(_with_forest(self, forest, method))
     return self
 
 
