@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import refused, told
+from sklearn.base import clone
 
 import gpuforest as gf
 from gpuforest.cli import main
 from gpuforest.export import container, model_file
 from gpuforest.proof import drawn_trees
 
+pytestmark = pytest.mark.filterwarnings("ignore:the rows move .* all trees grow anew")
 RNG = np.random.default_rng(0)
 N = 120
 X = pd.DataFrame({"a": RNG.normal(size=N).round(1), "b": RNG.integers(0, 9, N)})
@@ -244,13 +246,25 @@ def test_bad_input_gets_one_error(tmp_path):
     assert len(gf.verify(boosted, X, Y, sample=1).trees) == 2  # which depend on each other
 
 
+def test_the_record_after_a_deletion_is_that_of_a_fit_of_the_rest():
+    ids, rest = np.arange(N) + 7, np.arange(N) != 4
+    model = C(**SIZE, bootstrap="poisson", random_state=0).fit(X, Y, row_ids=ids)
+    other = clone(model).fit(X[rest], Y[rest], row_ids=ids[rest])
+    rows = {"X": X[rest], "y": Y[rest], "row_ids": ids[rest]}
+    assert gf.prove(model.delete(11, X, Y), **rows) == gf.prove(other, **rows)
+    assert gf.verify(model, **rows).ok
+    assert gf.verify(model, **rows, sample=2).ok
+    model = proved(C(**SIZE, random_state=0))
+    gf.prove(model, X, Y, row_ids=ids)  # which say nothing to this fit
+    assert gf.verify(model, X, Y, row_ids=ids).ok
+
+
 @pytest.mark.parametrize("change", [
     lambda m: m.fit(X, Y), lambda m: m.refit(X, Y), lambda m: m.add_rows(X, Y),
     lambda m: m + m, lambda m: m.keep_trees([1, 2]), lambda m: m.prune_trees(X, Y),
     lambda m: m.delete(3, X, Y), lambda m: m.delete(3, X, Y).insert(N, X, Y),
     lambda m: m.set_params(warm_start=True, n_estimators=9).fit(X, Y),
 ])  # fmt: skip
-@pytest.mark.filterwarnings("ignore:the rows move .* all trees grow anew")
 def test_a_model_that_changes_has_no_proof(change):
     model = proved(C(**SIZE, bootstrap="poisson", random_state=0))
     changed = change(model)

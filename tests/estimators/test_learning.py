@@ -64,10 +64,6 @@ def values_of_leaves(model):
     return model.forest_.values[leaf_rows(nodes[is_leaf(nodes)])]
 
 
-def state(model):
-    return predicted(model, rows_of(type(model), 9)[0]), model.forest_, {**vars(model)}
-
-
 WAYS = [
     {}, {"missing": True}, {"categories": True}, {"outputs": True}, {"shrinkage": 3.0},
     {"bootstrap": True}, {"bootstrap": True, "max_samples": 0.5}, {"voting": "hard"},
