@@ -215,7 +215,7 @@ def verify(
         A file that is damaged, or was changed after it was written.
     ValueError
         A model without a proof, one that cannot be grown again or that another version of the
-        algorithm has grown, or a sample that is no number of trees.
+        algorithm has grown, or a sample that is not a number of trees.
     """
     if isinstance(model, str | os.PathLike):
         model = loading.load(model)
@@ -296,5 +296,6 @@ def _grown(fresh: Any, given: FitInput, seed: int, trees: list[int], backend: Ba
 def _digest(forest: Forest, tree: int) -> str:
     """The digest of a tree and of what all trees share: bins, classes, how trees are combined."""
     one = own_rows(one_tree(forest, tree))
-    # a tree that grew alone may lack what others have: limited values, sets, combinations
-    return forest_digest(replace(one, leaf_values=one.values, multiway=False, oblique=False))
+    # a tree that grew alone may lack what others have: limited values, and kinds of splits
+    kinds: dict[str, Any] = {name: False for name, value in vars(one).items() if value is True}
+    return forest_digest(replace(one, leaf_values=one.values, **kinds))

@@ -109,7 +109,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "Labels of the rows' blocks of time, such as months, which sort in the order of time. "
         "They do not change the forest; a second set of trees, which grow from earlier blocks "
         "only, judges the rows. See docs/blocks.md."),
-    "fit row_ids": ("array-like of int of shape (n_samples,), default=None",
+    "row_ids": ("array-like of int of shape (n_samples,), default=None",
         'With bootstrap="poisson", integers that tell rows apart: a row counts in each tree by its '
         "id, wherever it stands. None: the numbers of the rows. See docs/row_ids.md."),
     "fit treatment": ("array-like of shape (n_samples,)",

@@ -194,7 +194,7 @@ def add(self: Any, other: Any) -> Any:
         "criterion": self.criterion_ == other.criterion_,
         "voting": a.combine == b.combine, "shrinkage": a.shrinkage == b.shrinkage,
         "categorical_split": self.categorical_split == other.categorical_split,
-        "bins of combined features": same_bins or not (a.oblique or b.oblique),
+        "bins of combined features": same_bins or a.coordinates is b.coordinates is None,
     }  # fmt: skip
     if others := [name for name, is_same in same.items() if not is_same]:
         raise ValueError(

@@ -37,7 +37,7 @@ def on_edges(forest: Forest, edges: BinEdges) -> Forest:
     feature = (nodes[split] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
     numeric = edges.kinds[feature] != CATEGORICAL
     split, feature = split[numeric], feature[numeric]
-    moves = []  # of each feature's bins, the last of which has no edge
+    moves = []  # of each feature's bins; the last one has no edge
     for f in range(edges.n_features):
         old, new = _edges_of(forest.edges, f), _edges_of(edges, f)
         moves.append(np.append(np.searchsorted(new, old), len(new)) - np.arange(len(old) + 1))

@@ -44,11 +44,7 @@ def encode_several(
 
 
 def encode_moments(
-    y: Array,
-    total_weight: int,
-    *,
-    centred: bool = True,
-    backend: Backend = HOST,
+    y: Array, total_weight: int, *, centred: bool = True, backend: Backend = HOST,
     chosen: np.ndarray | None = None,
 ) -> tuple[TargetCoding, Array]:  # fmt: skip
     """Coding and moments i64[N, K] of targets f64[N, K], on the backend's device or the host.
