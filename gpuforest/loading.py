@@ -185,6 +185,9 @@ def _facts(header: Header, arrays: Arrays, forest: Forest) -> dict[str, Any]:
         need("unbiased_importances" in header["parameters"], "importances of no forest")
         found["_unbiased_importances_"] = importances
     need(0 <= header.get("training", {"rows": 0})["rows"] < 2**63, "a number out of range")
+    if "proof" in header:
+        same = header["proof"]["content"] == model_file.content_digest(header, arrays)
+        need(same, "its content is not that of its proof")
     if "altered" in header:
         need(header["altered"] in ALTERED, "trees that something unknown has changed")
         found["_altered_"] = header["altered"]
@@ -259,7 +262,7 @@ def _judged(columns: np.ndarray, edges: BinEdges, codes: np.ndarray) -> dict[int
 
 def _sampling(
     draws: dict[str, Any], weights: np.ndarray | None, groups: np.ndarray | None,
-    classes: np.ndarray | None,
+    classes: np.ndarray | None, ids: np.ndarray | None,
 ) -> Sampling:  # fmt: skip
     need(0 < draws["n_rows"] <= MAX_ROWS, "a number of rows out of range")
     need(0 <= draws["n_draws"] <= MAX_TOTAL_WEIGHT, "a number of draws out of range")
@@ -272,8 +275,9 @@ def _sampling(
         sampling = replace(sampling, distinct=True, parts=parts)
     if (rate := draws.get("rate", 0.0)) != 0:
         need(0 < rate <= MOST_RATE and groups is classes is None, "a rate of draws amiss")
-        sampling = replace(sampling, rate=rate)
+        sampling = replace(sampling, rate=rate, ids=ids)
         need(sampling.n_draws > 0 and sampling.most_weight <= MAX_TOTAL_WEIGHT, "draws amiss")
+    need(rate or ids is None, "ids without a rate of draws")
     each = draws.get("of_classes", [])
     need(bool(each) == (classes is not None) and not (each and groups is not None), "draws amiss")
     if classes is not None:

@@ -13,10 +13,9 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
-from inspect import signature
 from numbers import Integral
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,28 +24,26 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest import loading
-from gpuforest.backends import base, registry
+from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
 from gpuforest.common import hashing
 from gpuforest.common.progress import stage
-from gpuforest.core.forest import Forest
+from gpuforest.core.forest import Forest, joined
 from gpuforest.core.model import is_public
-from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows
-from gpuforest.data import arrays
+from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData, FitInput
-from gpuforest.data.categories import columns_of_categories, factorize
+from gpuforest.data.categories import factorize
+from gpuforest.estimators import by_ids
 from gpuforest.estimators.prepare import prepare
-from gpuforest.explain.model_facts import DIGESTED, forest_digest, forest_parts
+from gpuforest.explain.model_facts import forest_digest
+from gpuforest.explain.node_values import own_rows
 from gpuforest.explain.paths import one_tree
 from gpuforest.export import model_file
 
 ALGORITHM = 1  # rises when the forests of the same data, parameters and seed change
 BITS = 2048  # of a row's hash, and of their sum
 BLOCK = 2**14  # rows whose bytes are in memory at once
-TASKS = ("Classifier", "Regressor")
-FORESTS = tuple(f"{name}{task}" for name in ("RandomForest", "ExtraTrees") for task in TASKS)
-KINDS = tuple(
-    f"{name}{task}" for name in ("DecisionTree", "HistGradientBoosting") for task in TASKS
-)
+FAMILIES = ("trees", "forests", "boosting")  # that grow again from data, parameters and seed
 
 
 def data_digest(
@@ -80,9 +77,7 @@ def data_digest(
     if isinstance(X, BinnedData):
         raise TypeError("BinnedData have codes, not the values of rows: pass the table itself")
     n = arrays.count_rows(X)
-    ids = np.arange(n) if row_ids is None else np.asarray(arrays.to_host(row_ids))
-    if ids.shape != (n,) or ids.dtype.kind not in "iu" or len(np.unique(ids)) < n:
-        raise ValueError(f"row_ids must be {n} different integers, one for each row of X")
+    ids: Any = validation.check_ids(np.arange(n) if row_ids is None else row_ids, n)
     weight = np.ones(n) if sample_weight is None else sample_weight
     parts = {"X": X, "y": y, "sample_weight": weight, "groups": groups, "blocks": blocks}
     kinds, columns = "", [ids.astype(np.uint64)[:, None]]
@@ -107,38 +102,25 @@ def _columns(part: Any, name: str) -> list[np.ndarray]:
     """Words u64[N, 1] of each column of numbers, u64[N, 4] of each one of text."""
     part = arrays.to_host(part, name)
     if arrays.is_frame(part):
-        frame = arrays.open_frame(part, name)
-        texts = {frame.columns[f] for f in columns_of_categories(frame)}
-        return [
-            _texts(column, name)
-            if column.name in texts
-            else _numbers(arrays.frame_to_array(column.to_frame())[0])
-            for column in frame.iter_columns()
-        ]
+        return [_words(c.to_numpy(), name) for c in arrays.open_frame(part, name).iter_columns()]
     table = part.toarray() if issparse(part) else np.asarray(part)
-    table = table.reshape(len(table), -1)
-    return [
-        _numbers(column) if column.dtype.kind in "biuf" else _texts(column, name)
-        for column in table.T
-    ]
+    return [_words(column, name) for column in table.reshape(len(table), -1).T]
 
 
-def _numbers(column: Any) -> np.ndarray:
-    """The bits u64[N, 1] of float64, with one pattern of missing values and one zero."""
+def _words(column: np.ndarray, name: str) -> np.ndarray:
+    """Hashes of texts, zero where one is missing, or bits of numbers, also of those among objects:
+    with one pattern of missing values and one zero."""
+    if column.dtype.kind not in "biuf":
+        codes, known, _ = factorize(column, name)
+        codes = np.asarray(codes)
+        if any(isinstance(value, str) for value in known):
+            digests = [hashlib.sha256(str(value).encode()).digest() for value in known]
+            words = np.frombuffer(b"".join([*digests, bytes(32)]), "<u8").reshape(-1, 4)
+            return np.asarray(words[codes])
+        column = np.array([*known, np.nan], np.float64)[codes]
     values = np.asarray(column, np.float64).reshape(-1, 1) + 0.0  # -0.0 becomes 0.0
     values[np.isnan(values)] = np.nan
     return np.ascontiguousarray(values).view(np.uint64)
-
-
-def _texts(column: Any, name: str) -> np.ndarray:
-    """Hashes u64[N, 4] of texts, zero where one is missing; numbers among objects are numbers."""
-    codes, values, _ = factorize(column, name)
-    codes = np.asarray(codes)
-    if not any(isinstance(value, str) for value in values):
-        return _numbers(np.array([*values, np.nan], np.float64)[codes])
-    digests = [hashlib.sha256(str(value).encode()).digest() for value in values]
-    words = np.frombuffer(b"".join([*digests, bytes(32)]), "<u8").reshape(-1, 4)
-    return np.asarray(words[codes])
 
 
 def prove(
@@ -184,7 +166,7 @@ def require_regrowable(model: Any) -> None:
     kind, why, known = type(model), None, vars(model)
     given = {n: v for n, v in model.get_params(deep=False).items() if not isinstance(v, str)}
     objects = [n for n, value in given.items() if callable(value) or hasattr(value, "split")]
-    if kind.__name__ not in KINDS + FORESTS or not is_public(kind):
+    if getattr(kind, "_family", "") not in FAMILIES or not is_public(kind):
         kinds = "decision trees, random forests, extra trees and histogram gradient boosting"
         why = f"it is a {kind.__name__}, and proofs are of {kinds}"
     elif given.get("warm_start"):
@@ -192,7 +174,7 @@ def require_regrowable(model: Any) -> None:
     elif objects:
         why = f"{objects[0]} is an object of Python, which no record holds"
     elif "forest_" in known and "_training_" not in known:
-        why = "it was not fitted by gpuforest"
+        why = "no fit of gpuforest made it as it is"
     elif "forest_" in known and getattr(model.forest_.coding, "has_offset", False):
         why = "it was fitted with init_score, which is no part of the record"
     if why is not None:
@@ -202,12 +184,12 @@ def require_regrowable(model: Any) -> None:
 def verify(
     model: Any, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None,
     blocks: Any = None, row_ids: Any = None, sample: int | None = None, salt: int = 0,
-    backend: str | None = None, n_jobs: int | None = None,
 ) -> Bunch:  # fmt: skip
     """Check that a model comes from its data and parameters, by growing it again.
 
-    First the digests of its record are compared with the file, the parameters, the forest and the
-    data. Where all are equal, trees grow again, and their nodes and leaf sums are compared.
+    First the digests of its record are compared with the parameters, the forest and the data (and
+    by `load` with the file). Where all are equal, trees grow again, and all that predictions depend
+    on is compared.
 
     Parameters
     ----------
@@ -215,11 +197,11 @@ def verify(
     X, y, sample_weight, groups, blocks : the data that it was fitted on
     row_ids : as `prove` was given
     sample : int, default=None
-        The number of trees of a forest that grow again; None: all of them.
+        The number of trees that grow again; None: all of them. Trees that depend on each other
+        (boosting, and forests whose parameters out-of-bag errors chose) all grow again.
     salt : int, default=0
         A number that you choose: `sample` trees are drawn by a hash of it and of the forest's
         digest. Nobody who does not know it can change just the trees that are not drawn.
-    backend, n_jobs : where trees grow, as parameters of estimators; None: as the model's
 
     Returns
     -------
@@ -230,16 +212,12 @@ def verify(
     Raises
     ------
     ModelFormatError
-        A damaged file.
+        A file that is damaged, or was changed after it was written.
     ValueError
         A model without a proof, one that cannot be grown again or that another version of the
-        algorithm has grown, or a sample of trees that depend on each other.
+        algorithm has grown, or a sample that is not a number of trees.
     """
-    equal: dict[str, bool] = {}
     if isinstance(model, str | os.PathLike):
-        header, held, _ = model_file.read_model(Path(model))
-        if "proof" in header:
-            equal["file"] = header["proof"]["content"] == model_file.content_digest(header, held)
         model = loading.load(model)
     check_is_fitted(model)
     if not (record := getattr(model, "proof_", None)):
@@ -250,118 +228,74 @@ def verify(
             f"the model was grown by algorithm {record['algorithm']} of gpuforest "
             f"{record['version']}, and this one has algorithm {ALGORITHM}: verify it with that"
         )
-    _require_sample(model, sample)
-    of_rows = {"groups": groups, "blocks": blocks}
-    equal["parameters"] = record["parameters"] == model_file.parameters_digest(model._model())
-    equal["forest"] = record["forest"] == forest_digest(model.forest_)
-    equal["rows"] = record["rows"] == model._training_["rows"] == arrays.count_rows(X)
+    if not isinstance(sample, Integral | None) or sample == 0:
+        raise ValueError(f"sample={sample!r} must be a number of trees, at least 1")
+    of_rows = {"sample_weight": sample_weight, "groups": groups, "blocks": blocks}
+    equal = {
+        "parameters": record["parameters"] == model_file.parameters_digest(model._model()),
+        "forest": record["forest"] == forest_digest(model.forest_),
+        "rows": record["rows"] == model._training_["rows"] == arrays.count_rows(X),
+    }
     if equal["rows"]:
         with stage("hashing"):
-            digest = data_digest(X, y, sample_weight, **of_rows, row_ids=row_ids)
-        equal["data"] = record["data"] == digest
+            equal["data"] = record["data"] == data_digest(X, y, **of_rows, row_ids=row_ids)
     trees, others = list[int](), list[int]()
     if all(equal.values()):
-        runtime = {"backend": backend, "n_jobs": n_jobs}
-        params = model.get_params(deep=False) | {"random_state": model.seed_}
-        params |= {n: v for n, v in runtime.items() if v is not None and n in params}
-        fresh = type(model)(**params)
-        given = {"sample_weight": sample_weight, "row_ids": row_ids, **of_rows}
-        known = signature(fresh.fit).parameters
-        given = {n: v for n, v in given.items() if v is not None and n in known}
-        n_trees = model.forest_.n_trees
-        if sample is None or sample >= n_trees:
-            trees = [*range(n_trees)]
-            others, same = _regrown(model, fresh.fit(X, y, **given))
+        n_trees = n_sample = model.forest_.n_trees
+        fresh = type(model)(**model.get_params(deep=False) | {"random_state": model.seed_})
+        if sample is not None and _stand_alone(fresh):
+            n_sample = min(sample, n_trees)
+        trees = drawn_trees(record["forest"], salt, n_trees, n_sample)
+        of_rows["row_ids"] = row_ids if getattr(fresh, "bootstrap", "") == by_ids.BY_IDS else None
+        given = {name: labels for name, labels in of_rows.items() if labels is not None}
+        if n_sample == n_trees:
+            grown = fresh.fit(X, y, **given).forest_
+            score = vars(model).get("oob_score_", np.nan)  # NaN: no claim
+            same = np.isnan(score) or score == vars(fresh).get("oob_score_")
+            equal["out-of-bag score"] = bool(same)
+            equal["number of trees"] = grown.n_trees == n_trees
         else:
-            trees = drawn_trees(record["forest"], salt, n_trees, sample)
-            others, same = _sampled(model, fresh, FitInput.of(X, y, **given), trees)
-        equal |= {**same, "trees": not others}
+            work = partial(_grown, fresh, FitInput.of(X, y, **given), model.seed_, trees)
+            grown = registry.run_on_backend(work, **fresh._chosen(X))
+            equal["number of trees"] = n_trees == model.n_estimators
+        pairs = zip(trees, range(grown.n_trees), strict=False)
+        others = [t for t, i in pairs if _digest(model.forest_, t) != _digest(grown, i)]
+        equal["trees"] = not others
     differs = [name for name, is_equal in equal.items() if not is_equal]
     return Bunch(
         ok=not differs, compared=[*equal], differs=differs, trees=trees, other_trees=others
     )
 
 
-def _require_sample(model: Any, sample: int | None) -> None:
-    """Raise a ValueError if single trees cannot be grown again."""
-    if sample is None:
-        return
-    if not isinstance(sample, Integral) or sample < 1:
-        raise ValueError(f"sample={sample!r} must be a number of trees, at least 1")
-    asked, why = model._settings(), None
-    if type(model).__name__ not in FORESTS:
-        why = f"the trees of a {type(model).__name__} do not stand alone"
-    elif asked.by_error or asked.shrinkage == "oob" or model.n_estimators == "auto":
-        why = "errors out of bag of all trees chose parameters"
-    if why is not None:
-        raise ValueError(f"{why}: leave out sample, so that all of it grows again")
+def _stand_alone(model: Any) -> bool:
+    """Whether each tree can grow without the others."""
+    asked = model._settings()
+    return (
+        model._family == "forests"
+        and not asked.by_error
+        and asked.shrinkage != "oob"
+        and model.n_estimators != "auto"
+    )
 
 
 def drawn_trees(digest: str, salt: int, n_trees: int, sample: int) -> list[int]:
-    """The numbers of `sample` different trees, ascending, by a hash of the digest and a salt."""
+    """The numbers of different trees, ascending, by a hash of the digest and a salt."""
     key = hashlib.sha256(f"{digest} {int(salt)}".encode()).digest()[:8]
     keys = np.array([[int.from_bytes(key, "little")]], np.uint64)
     positions = np.arange(sample, dtype=np.uint64)[None]
     return sorted(hashing.permute(np, keys, positions, n_trees)[0].tolist())
 
 
-def tree_bytes(forest: Forest, tree: int) -> list[bytes]:
-    """All that a tree says, wherever its leaves stand in the leaf table."""
-    one = one_tree(forest, tree)
-    leaf = is_leaf(one.nodes)
-    rows = leaf_rows(one.nodes[leaf])
-    values = one.leaf_values  # None where limits change no leaf of a forest
-    values = one.coding.values(one.leaf_sums[rows]) if values is None else values[rows]
-    parts: list[Any] = [
-        np.where(leaf, np.uint64(LEAF_WORD), one.nodes),
-        one.leaf_sums[rows],
-        values,
-        one.sets,
-    ]
-    impurity = None if one.leaf_impurity is None else one.leaf_impurity[rows]
-    parts += [one.node_values, one.node_errors, impurity]
-    return [b"" if part is None else part.tobytes() for part in parts]
+def _grown(fresh: Any, given: FitInput, seed: int, trees: list[int], backend: Backend) -> Forest:
+    """Some trees of a fit, each grown alone."""
+    plan = prepare(fresh, given, seed, backend)
+    with stage("growing"):
+        return joined([plan.finish(plan.grow(tree, tree + 1), tree) for tree in trees])
 
 
-def _common(forest: Forest) -> dict[str, str]:
-    """The digests of what all trees share: bins, classes, the fixed point and how they combine."""
-    return {name: part for name, part in forest_parts(forest).items() if name not in DIGESTED}
-
-
-def _regrown(model: Any, fresh: Any) -> tuple[list[int], dict[str, bool]]:
-    """The trees that differ from those of a model fitted again, and what else is equal."""
-    one, other = model.forest_, fresh.forest_
-    n = min(one.n_trees, other.n_trees)
-    others = [t for t in range(n) if tree_bytes(one, t) != tree_bytes(other, t)]
-    score = [getattr(each, "oob_score_", None) for each in (model, fresh)]
-    same = {
-        "number of trees": one.n_trees == other.n_trees,
-        "out-of-bag score": score[0] == score[1],
-    }
-    return others, same | {"bins and coding": _common(one) == _common(other)}
-
-
-def _sampled(
-    model: Any, fresh: Any, given: FitInput, trees: list[int]
-) -> tuple[list[int], dict[str, bool]]:
-    """As `_regrown`, of some trees that grow alone."""
-    forest = model.forest_
-
-    def work(backend: base.Backend) -> tuple[list[int], dict[str, bool]]:
-        plan, others = prepare(fresh, given, model.seed_, backend), list[int]()
-        common, same = _common(forest), True
-        with stage("growing"):
-            for tree in trees:
-                grown = plan.finish(plan.grow(tree, tree + 1), tree)
-                others += [tree] if tree_bytes(grown, 0) != tree_bytes(forest, tree) else []
-                # a tree alone may lack what others have: sets, or combinations of features
-                lacks = [name for name, value in vars(grown).items() if value is False]
-                grown = replace(grown, **{name: getattr(forest, name) for name in lacks})
-                same &= _common(grown) == common
-        number = forest.n_trees == model.n_estimators
-        return others, {"number of trees": number, "bins and coding": same}
-
-    found: tuple[list[int], dict[str, bool]] = registry.run_on_backend(
-        work, **fresh._chosen(given.X)
-    )
-    return found
+def _digest(forest: Forest, tree: int) -> str:
+    """The digest of a tree and of what all trees share: bins, classes, how trees are combined."""
+    one = own_rows(one_tree(forest, tree))
+    # a tree that grew alone may lack what others have: limited values, and kinds of splits
+    kinds: dict[str, Any] = {name: False for name, value in vars(one).items() if value is True}
+    return forest_digest(replace(one, leaf_values=one.values, **kinds))

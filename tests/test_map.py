@@ -122,7 +122,7 @@ FIRST_ROW = r'^    "max_features": \("sqrt", \[\*FEATURES, StrOptions\(\{"sqrt",
 
 
 def test_a_parameter_that_follows_the_list(copied):
-    table, _ = listed("An estimator parameter")
+    table, *_ = listed("An estimator parameter")
     toy = '    "toy_share": (0.0, [SHARE], "A toy."),'
     edit(copied / table, FIRST_ROW, rf"{toy}\n\g<0>")
     edit(copied / table, r'^GROWTH = "', r"\g<0>toy_share ")

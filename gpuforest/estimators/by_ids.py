@@ -13,7 +13,7 @@ from gpuforest.core.target import CheckedTarget
 from gpuforest.estimators.settings import RowWeights, Settings, check_some_weight, class_factors
 from gpuforest.growing.targets import integer_weights
 
-POISSON = "poisson"
+BY_IDS = "poisson"
 MOST_RATE = 16
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuforest.core import criteria
 from gpuforest.data import passes, target_statistics
+from gpuforest.estimators import by_ids
 
 TARGETED = "forests quantiles survival trees bags AdaBoost boosting hazards ranking effects"
 ALL = f"{TARGETED} isolation"
@@ -150,28 +151,24 @@ REFUSALS = [
 
 # what `refit` and `add_rows` of fitted trees refuse; "add_rows": that alone does
 NEW_ROWS = [
-    Refusal("survival", "", "leaves of survival trees hold hazards of all rows: fit anew"),
-    Refusal("groups", "", "new rows have no groups, and the trees drew whole groups: fit anew"),
-    Refusal("ordered", "",
-        "new rows are of no target statistics, which the trees were grown from: fit anew, with "
-        "categorical_split='subset' to add rows later"),
-    Refusal("absolute error", "",
-        "leaves of medians do not follow from sums of rows: fit anew, or by another criterion"),
-    Refusal("monotonic", "",
-        "new rows may break the order that monotonic_cst asks for: fit anew, or without it"),
-    Refusal("renumbered", "",
-        "a forest after +, keep_trees or prune_trees cannot draw the bags of its trees again: "
-        "refit or add rows before, or grow with bootstrap=False"),
+    *(Refusal(name, "", f"{why}: fit anew") for name, why in {
+        "survival": "leaves of survival trees hold hazards of all rows",
+        "groups": "new rows have no groups, and the trees drew whole groups",
+        "ordered": "new rows are of no target statistics, which the trees were grown from",
+        "absolute error": "leaves of medians do not follow from sums of rows",
+        "monotonic": "new rows may break the order that monotonic_cst asks for",
+        "renumbered": "after +, keep_trees or prune_trees a forest cannot draw the bags of its "
+            "trees again",
+    }.items()),
+    Refusal("row_ids", "", "row_ids are for forests of bootstrap='poisson': pass none"),
     Refusal("shrinkage", "decay_rate",
         "decay_rate mixes values that are not shrunk: set decay_rate=0, or shrinkage=0 and fit"),
     Refusal("mixed", "add_rows",
         "leaves hold values that refit with a decay_rate has mixed, and no sums: call refit"),
-    Refusal("max_samples", "add_rows",
-        "max_samples is the number of rows of a bag of the fit: set it to a share of the rows"),
-    *(Refusal(a, "add_rows",
-        "the weights of classes depend on all rows, earlier ones too: call refit with all rows, or "
-        "fit without class_weight, max_samples of classes and priors")
-        for a in ("class_weight", "by class", "priors")),
+    *(Refusal(name, "add_rows",
+        "the weights of classes depend on all rows: call refit with all rows, or fit anew without "
+        "class_weight, max_samples of classes and priors")
+        for name in ("class_weight", "by class", "priors")),
 ]  # fmt: skip
 
 
@@ -180,7 +177,7 @@ def of_params(params: Mapping[str, Any]) -> set[str]:
     criterion = criteria.CRITERIA.get(params.get("criterion", ""))
     asked = {
         "warm_start": params.get("warm_start", False),
-        "poisson": params.get("bootstrap") == "poisson",
+        "poisson": params.get("bootstrap") == by_ids.BY_IDS,
         **{name: params.get(of) == word for name, (of, word) in BY_ERROR.items()},
         "pruning": params.get("ccp_alpha") == "cv",
         "shrinkage": params.get("shrinkage", 0) != 0,

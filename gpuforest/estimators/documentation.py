@@ -55,7 +55,7 @@ ATTRIBUTES: dict[str, Any] = {
     "forest_": ("gpuforest.core.forest.Forest", "The trees as arrays."),
     "estimators_": ("list of DecisionTreeClassifier", "The trees."),
     "row_ids_": ("int64 or uint64 ndarray of shape (n_samples,), or None",
-        "The ids that the fit was given; None: the rows' numbers, or from a model file."),
+        "The ids that the fit was given; None: the rows' numbers."),
     "estimators_samples_": ("list of int32 ndarray", "The rows of each tree's bag."),
     "estimators_features_": ("list of int64 ndarray", "The features drawn for each tree."),
     "estimator_": ("estimator", "The unfitted estimator that each member is made from."),
@@ -109,7 +109,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
         "Labels of the rows' blocks of time, such as months, which sort in the order of time. "
         "They do not change the forest; a second set of trees, which grow from earlier blocks "
         "only, judges the rows. See docs/blocks.md."),
-    "fit row_ids": ("array-like of int of shape (n_samples,), default=None",
+    "row_ids": ("array-like of int of shape (n_samples,), default=None",
         'With bootstrap="poisson", integers that tell rows apart: a row counts in each tree by its '
         "id, wherever it stands. None: the numbers of the rows. See docs/row_ids.md."),
     "fit treatment": ("array-like of shape (n_samples,)",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -30,6 +30,8 @@ from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegre
 from gpuforest.explain.paths import decision_paths, one_tree
 from gpuforest.growing import predict as prediction
 from gpuforest.growing.bags import tree_features
+
+T = TypeVar("T")
 
 
 def shared_params(kind: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -151,19 +153,21 @@ class ByIds:
     """What forests have whose bags may depend on the ids of rows."""
 
     def fit(
-        self: Any, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
+        self: T, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
         blocks: Any = None, row_ids: Any = None, keep_bytes: int = 0,
-    ) -> Any:  # fmt: skip
+    ) -> T:  # fmt: skip
         """Grow the trees."""
-        if self.bootstrap == by_ids.POISSON:
-            by_ids.check(vars(self))
+        forest: Any = self
+        if forest.bootstrap == by_ids.BY_IDS:
+            by_ids.check(vars(forest))
         elif row_ids is not None or keep_bytes:
             raise ValueError(
                 "row_ids say how often rows count in Poisson bags, whose forests can keep_bytes: "
                 "set bootstrap='poisson', or pass neither"
             )
         given = FitInput.of(X, y, sample_weight, groups, blocks, row_ids, keep_bytes)
-        return BaseTrees.fit(self, given)
+        BaseTrees.fit(forest, given)
+        return self
 
     @property
     def row_ids_(self: Any) -> np.ndarray | None:

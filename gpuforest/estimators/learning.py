@@ -3,11 +3,10 @@
 from dataclasses import replace
 from functools import partial
 from itertools import compress
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends import registry
@@ -15,12 +14,13 @@ from gpuforest.backends.base import Backend
 from gpuforest.backends.numpy import HOST
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
 from gpuforest.core import criteria
-from gpuforest.core.forest import Forest
+from gpuforest.core.forest import Forest, joined
 from gpuforest.core.nodes import leaf_rows
 from gpuforest.core.target import CheckedTarget, TargetCoding
 from gpuforest.core.training import Training
 from gpuforest.data import arrays, validation
-from gpuforest.estimators import base, capabilities, fit_scope, settings, task
+from gpuforest.data.binned import FitInput
+from gpuforest.estimators import base, by_ids, capabilities, fit_scope, settings, task
 from gpuforest.explain import joining, leaves, node_values, pruning
 from gpuforest.growing import edges, targets
 
@@ -28,12 +28,14 @@ from gpuforest.growing import edges, targets
 KEPT = (
     "n_features_in_", "feature_names_in_", "criterion_", "backend_", "ccp_alpha_",
     "pruning_curve_", "source_", "oob_parameters_", "oob_max_features_", "oob_shrinkage_",
-    "_altered_",
 )  # fmt: skip
 RENUMBERED = ("+", "keep_trees", "prune_trees")  # trees are no longer numbered as they grew
 
 
-def refit(self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0) -> Any:
+def refit(
+    self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0,
+    row_ids: Any = None,
+) -> Any:  # fmt: skip
     """Fill the leaves anew, from these rows: the splits stay.
 
     Each tree draws its bag from these rows as a fit draws it from its own. On the rows of the
@@ -42,73 +44,75 @@ def refit(self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: floa
     """
     if not isinstance(decay_rate, Real) or not 0 <= float(decay_rate) <= 1:
         raise ValueError(f"decay_rate={decay_rate!r} must be a number from 0 to 1")
-    return learn(self, X, y, sample_weight, float(decay_rate))
+    return _learn(self, FitInput(X, y, sample_weight, row_ids=row_ids), float(decay_rate))
 
 
-def add_rows(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+def add_rows(self: Any, X: Any, y: Any, sample_weight: Any = None, row_ids: Any = None) -> Any:
     """Add these rows to the sums of the leaves that they reach, without the earlier rows.
 
     With bootstrap each tree draws the rows that it adds. Without it this gives the same leaves
     as `refit` with the earlier rows and these. What was known of rows out of bag is removed. An
     error leaves the model as it was.
     """
-    return learn(self, X, y, sample_weight, None)
+    return _learn(self, FitInput(X, y, sample_weight, row_ids=row_ids), None)
 
 
-def learn(estimator: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float | None) -> Any:
+def _learn(estimator: Any, given: FitInput, decay_rate: float | None) -> Any:
     """The estimator, whose leaves take new rows; decay_rate : None adds them, see `refilled`."""
     check_is_fitted(estimator)
     model = fit_scope.snapshot(estimator)
-    work = partial(_with_rows, model, X, y, sample_weight, decay_rate)
-    forest = registry.run_on_backend(work, **estimator._chosen(X))
-    facts: dict[str, Any] = {}
-    if known := vars(model).get("_training_"):
-        n_before = known["rows"] if decay_rate is None else 0
-        facts["_training_"] = known | {"rows": n_before + arrays.count_rows(X)}
-    if vars(model).get("_altered_") not in RENUMBERED:
-        facts["_altered_"] = "add_rows" if decay_rate is None else "refit"
-    estimator.__dict__ = _with_forest(model, forest, **facts)
+    work = partial(_with_rows, model, given, decay_rate)
+    forest = registry.run_on_backend(work, **estimator._chosen(given.X))
+    method = "add_rows" if decay_rate is None else "refit"
+    if vars(model).get("_altered_") in RENUMBERED:
+        method = model._altered_
+    estimator.__dict__ = vars(_with_forest(model, forest, method))
     return estimator
 
 
-def _with_forest(estimator: Any, forest: Forest, **facts: Any) -> dict[str, Any]:
-    """What an estimator of the same parameters has that holds another forest."""
-    other, known = fit_scope.snapshot(estimator), vars(estimator)
-    other.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
-    other._keep(forest)
-    made: dict[str, Any] = vars(other) | facts
+def _with_forest(estimator: Any, forest: Forest, method: str) -> Any:
+    """An estimator of the same parameters that holds another forest, which a method has made."""
+    made, known = fit_scope.snapshot(estimator), vars(estimator)
+    made.__dict__ = fit_scope.unfitted(estimator) | {n: known[n] for n in KEPT if n in known}
+    made._keep(forest)
+    made._altered_ = method
+    if method in RENUMBERED:
+        made.n_estimators = forest.n_trees
     return made
 
 
-def _with_rows(
-    model: Any, X: Any, y: Any, sample_weight: Any, decay_rate: float | None, backend: Backend
-) -> Forest:
+def _with_rows(model: Any, given: FitInput, decay_rate: float | None, backend: Backend) -> Forest:
     """The forest after it has taken new rows."""
     forest, asked, adds = model.forest_, base.grown_settings(model), decay_rate is None
-    _refuse(model, adds, bool(decay_rate))
-    table = validation.check_table(model, X, backend)
+    _refuse(model, asked, decay_rate, given.row_ids is not None)
+    table = validation.check_table(model, given.X, backend)
     n_rows = int(table.shape[0])
     on = task.On(criteria.CRITERIA[model.criterion_], backend)
-    checked = _in_classes(model._task.check(y, n_rows, on), forest.coding)
-    weight = validation.check_weights(sample_weight, n_rows)
-    weights = None if weight is None else (weight, targets.integer_weights(weight))
-    if adds and not asked.bootstrap:
-        _refuse_fractions(forest, weights)
-    all_there = [len(np.unique(codes)) for codes in checked.values] if forest.coding.labels else []
-    if asked.class_weight == "balanced" and all_there != [*map(len, forest.coding.labels)]:
+    found = model._task.check(given.y, n_rows, on)
+    checked = _in_classes(found, forest.coding)
+    n_classes: Any = [[*map(len, target.classes or ())] for target in (found, checked)]
+    if asked.class_weight == "balanced" and n_classes[0] != n_classes[1]:
         raise ValueError(
             "class_weight='balanced' needs a row of each class: pass some, or fit anew"
         )
-    drawn = settings.sampling_of(asked, n_rows, weights, checked)
+    weight = validation.check_weights(given.sample_weight, n_rows)
+    weights = None if weight is None else (weight, targets.integer_weights(weight))
+    held = leaves.most_held(forest) if adds else np.zeros(1)
+    if adds and not asked.bootstrap:
+        _refuse_fractions(held if forest.coding.is_classes else held[:1], weights)
+    if asked.bootstrap == by_ids.BY_IDS:
+        ids = validation.check_ids(given.row_ids, n_rows)
+        drawn = by_ids.sampling_of(asked, n_rows, weights, checked, ids)
+    else:
+        drawn = settings.sampling_of(asked, n_rows, weights, checked)
     if forest.coding.labels:
-        encoded = model._task.encode_target(checked, drawn, on)
-        coding, moments = forest.coding, encoded.y
+        coding, moments = forest.coding, model._task.encode_target(checked, drawn, on).y
     else:
         y = task.host_target(checked)
         if drawn.weights is not None:  # rows of no weight may lie anywhere
             y = np.where(drawn.weights[:, None] > 0, y, forest.coding.centre)
-        held = float(leaves.tree_totals(forest, abs(forest.leaf_sums[:, 1:])).max()) if adds else 0
-        coding, moments = targets.on_grid(forest.coding, y, drawn.most_weight, held)
+        most = float(held[1:].max(initial=0))
+        coding, moments = targets.on_grid(forest.coding, y, drawn.most_weight, most)
     if coding.priors is not None:
         coding = replace(coding, priors=settings.prior_factors(asked, checked, drawn, weight))
     rules = settings.rules_of(asked, table.shape[1], drawn, coding, bool(forest.edges.categories))
@@ -120,28 +124,30 @@ def _with_rows(
     return node_values.shrink(new, forest.shrinkage if adds else amount)
 
 
-def _refuse(model: Any, adds: bool, mixes: bool) -> None:
+def _refuse(
+    model: Any, asked: settings.Settings, decay_rate: float | None, has_ids: bool
+) -> None:  # fmt: skip
     """Raise a ValueError if the model takes no new rows."""
-    forest, known, asked = model.forest_, vars(model), base.grown_settings(model)
-    drawn, renumbered = known.get("_sampling_"), known.get("_altered_") in RENUMBERED
-    whole = asked.bootstrap and isinstance(asked.max_samples, Integral)
+    forest, known = model.forest_, vars(model)
+    drawn = known.get("_sampling_")
     uses = {
         "survival": criteria.CRITERIA[model.criterion_].task == "survival",
         "groups": drawn is not None and drawn.groups is not None,
-        "ordered": forest.edges.statistics, "renumbered": renumbered and asked.bootstrap,
-        "class_weight": asked.class_weight is not None, "max_samples": whole,
-        "mixed": forest.leaf_values is not None, "add_rows": adds, "decay_rate": mixes,
-        "shrinkage": forest.shrinkage > 0,
+        "ordered": forest.edges.statistics,
+        "renumbered": asked.bootstrap and known.get("_altered_") in RENUMBERED,
+        "class_weight": asked.class_weight is not None, "mixed": forest.leaf_values is not None,
+        "add_rows": decay_rate is None, "decay_rate": decay_rate, "shrinkage": forest.shrinkage > 0,
+        "row_ids": has_ids and asked.bootstrap != by_ids.BY_IDS,
     }  # fmt: skip
     asks = capabilities.of_params(known) - {"shrinkage"} | set(compress(uses, uses.values()))
     capabilities.refuse(model._family, asks, table=capabilities.NEW_ROWS)
 
 
-def _refuse_fractions(forest: Forest, weights: settings.RowWeights) -> None:
-    """Raise a ValueError if the weights of earlier or new rows are not in units of one row."""
-    total = leaves.tree_totals(forest, leaves.weight_of(forest.leaf_sums, forest.coding)).max()
+def _refuse_fractions(held: np.ndarray, weights: settings.RowWeights) -> None:
+    """Raise a ValueError if the weights of earlier or new rows are not in units of one row; held :
+    f64[n], the weights of a tree's rows, by class"""
     # other weights than whole numbers are scaled to at least this total
-    scaled = total >= 2 ** (MAX_TOTAL_WEIGHT.bit_length() - 2)
+    scaled = held.sum() >= 2 ** (MAX_TOTAL_WEIGHT.bit_length() - 2)
     if scaled or (weights is not None and not np.array_equal(*weights)):
         raise ValueError(
             "add_rows without bootstrap counts rows by whole numbers, and the sample_weight of "
@@ -160,12 +166,11 @@ def _in_classes(checked: CheckedTarget, coding: TargetCoding) -> CheckedTarget:
     codes = []
     for values, labels, known in zip(checked.values, checked.classes, coding.labels, strict=True):
         number = {label: code for code, label in enumerate(known.tolist())}
-        for label in labels.tolist():
-            if label not in number:
-                raise ValueError(
-                    f"y has the class {label!r}, which the model was not fitted to: leave its rows "
-                    "out, or fit anew"
-                )
+        if new := [label for label in labels.tolist() if label not in number]:
+            raise ValueError(
+                f"y has the class {new[0]!r}, which the model was not fitted to: leave its rows "
+                "out, or fit anew"
+            )
         of_labels = np.array([number[label] for label in labels.tolist()])
         codes.append(of_labels[arrays.to_host(values)])
     return CheckedTarget(codes, [*coding.labels])
@@ -180,19 +185,27 @@ def add(self: Any, other: Any) -> Any:
         check_is_fitted(one)
     a, b = self.forest_, other.forest_
     names: list[Any] = [getattr(one, "feature_names_in_", None) for one in (self, other)]
+    target = "classes" if a.coding.labels else "ranges of the target"
+    same_bins = fit_scope.same_edges(a.edges, b.edges)
     same = {
         "features": np.array_equal(*names) and a.edges.n_features == b.edges.n_features,
         "categories": a.edges.known == b.edges.known,
-        "classes, or scales of the target": fit_scope.same_coding(a.coding, b.coding),
+        target: fit_scope.same_coding(a.coding, b.coding),
         "criterion": self.criterion_ == other.criterion_,
         "voting": a.combine == b.combine, "shrinkage": a.shrinkage == b.shrinkage,
         "categorical_split": self.categorical_split == other.categorical_split,
+        "bins of combined features": same_bins or a.coordinates is b.coordinates is None,
     }  # fmt: skip
-    forest = joining.joined_anew(a, b, [name for name, is_same in same.items() if not is_same])
-    made = clone(self).set_params(n_estimators=forest.n_trees)
-    vars(made).update({n: v for n, v in vars(self).items() if n in KEPT})
-    made.__dict__ = _with_forest(made, forest, _altered_="+")
-    return made
+    if others := [name for name, is_same in same.items() if not is_same]:
+        raise ValueError(
+            f"forests of different {', '.join(others)} have no common trees: add forests that were "
+            "fitted with the same parameters to the same kind of rows"
+        )
+    if not same_bins:
+        union = joining.union(a.edges, b.edges)
+        a, b = (joining.on_edges(one, union) for one in (a, b))
+    forest = joined([a, b])
+    return _with_forest(self, forest, "+")
 
 
 def keep_trees(self: Any, index: Any) -> Any:
@@ -202,16 +215,14 @@ def keep_trees(self: Any, index: Any) -> Any:
     removed.
     """
     check_is_fitted(self)
-    model = fit_scope.snapshot(self)
-    return _keep_trees(self, model, np.arange(model.forest_.n_trees)[index], "keep_trees")
+    return _keep_trees(self, np.arange(self.forest_.n_trees)[index], "keep_trees")
 
 
-def _keep_trees(self: Any, model: Any, trees: np.ndarray, word: str) -> Any:
+def _keep_trees(self: Any, trees: np.ndarray, method: str) -> Any:
     if not len(trees):
         raise ValueError("index leaves no tree: name one or more")
-    forest = leaves.picked(model.forest_, np.unique(trees))
-    more = {"_altered_": word, "n_estimators": forest.n_trees}
-    self.__dict__ = _with_forest(model, forest, **more)
+    forest = joining.picked(self.forest_, np.unique(trees))
+    self.__dict__ = vars(_with_forest(self, forest, method))
     return self
 
 
@@ -228,10 +239,9 @@ def prune_trees(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     of models", ICML 2004.
     """
     check_is_fitted(self)
-    model = fit_scope.snapshot(self)
-    forest, reached = model.forest_, np.asarray(arrays.to_host(model.apply(X)))
-    on = task.On(criteria.CRITERIA[model.criterion_], HOST)
-    checked = _in_classes(model._task.check(y, len(reached), on), forest.coding)
+    forest, reached = self.forest_, np.asarray(arrays.to_host(self.apply(X)))
+    on = task.On(criteria.CRITERIA[self.criterion_], HOST)
+    checked = _in_classes(self._task.check(y, len(reached), on), forest.coding)
     weight = validation.check_weights(sample_weight, len(reached))
     wanted = task.host_target(checked)
     if labels := forest.coding.labels:
@@ -241,4 +251,4 @@ def prune_trees(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         ])  # fmt: skip
     nodes = forest.nodes[reached + forest.tree_offsets[:-1]]
     trees = pruning.fewest_trees(forest, leaf_rows(nodes), wanted * 1.0, weight)
-    return _keep_trees(self, model, trees, "prune_trees")
+    return _keep_trees(self, trees, "prune_trees")

@@ -317,8 +317,8 @@ def known_bags(forest: Any) -> Sampling:
     """How the bags of a fitted forest were drawn; a ValueError if it has none or does not know."""
     if not hasattr(forest, "_sampling_"):
         raise ValueError(
-            "the bags are not known to Bagging* and forests with row_ids that were loaded, older "
-            "files, converted forests, and after refit, add_rows, +, keep_trees and prune_trees: "
+            "the bags are not known to Bagging* that were loaded, older files, converted forests, "
+            "and after refit, add_rows, +, keep_trees and prune_trees: "
             "fit it again, the same random_state gives the same trees"
         )
     if not forest._sampling_.n_draws:

@@ -70,7 +70,7 @@ def prepare(estimator: Any, given: FitInput, seed: int, backend: base.Backend) -
         checked = task.check(given.y, n_rows, on)
         rows = replace(rows, target=checked)
         refuse(estimator, vars(asked) | vars(estimator), rows)
-        if asked.bootstrap == by_ids.POISSON:
+        if asked.bootstrap == by_ids.BY_IDS:
             drawn = by_ids.sampling_of(asked, n_rows, given_weights, checked, rows.ids)
         else:
             drawn = settings.sampling_of(asked, n_rows, given_weights, checked, rows.groups)

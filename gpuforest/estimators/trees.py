@@ -128,7 +128,7 @@ class SingleTree(base.BaseTrees):
     def _cut(self, keep: np.ndarray, **learned: Any) -> None:
         """Keep some splits, bool[m], and what was learned: at once, as an interrupt may come."""
         learned["forest_"] = pruning.cut(self.forest_, keep, self._criterion, self._signs())
-        followed = ("tree_", "feature_importances_")
+        followed = ("tree_", "feature_importances_", "proof_")
         self.__dict__ = {n: v for n, v in vars(self).items() if n not in followed} | learned
 
     def _leaves(self, X: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Forests joined: the trees of two forests on the bins of both."""
+"""Forests of the trees of other forests: of two on the bins of both, or of some trees of one."""
 
 from __future__ import annotations
 
@@ -10,31 +10,15 @@ from gpuforest.common.dtypes import CATEGORICAL, MAX_BINS
 from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest, joined
 from gpuforest.core.nodes import BIN_MASK, FEATURE_SHIFT, is_leaf
-
-
-def joined_anew(a: Forest, b: Forest, differences: list[str]) -> Forest:
-    """The trees of both, first those of a; a ValueError if the forests differ in something."""
-    edges: BinEdges | None = a.edges
-    if not differences and not _same_bins(a.edges, b.edges):
-        differences = ["bins of combined features"] * (a.oblique or b.oblique)
-        edges = None if differences else union(a.edges, b.edges)
-    if edges is None or differences:
-        raise ValueError(
-            f"forests of different {', '.join(differences)} have no common trees: add forests "
-            "that were fitted with the same parameters to the same kind of rows"
-        )
-    return joined([on_edges(a, edges), on_edges(b, edges)])
-
-
-def _same_bins(a: BinEdges, b: BinEdges) -> bool:
-    return np.array_equal(a.offsets, b.offsets) and np.array_equal(a.values, b.values)
+from gpuforest.explain.node_values import own_rows
+from gpuforest.explain.paths import one_tree
+from gpuforest.growing.assemble import in_order
 
 
 def union(a: BinEdges, b: BinEdges) -> BinEdges:
     """Edges of both, of the same features and categories."""
     columns = [np.union1d(_edges_of(a, f), _edges_of(b, f)) for f in range(a.n_features)]
-    most = max(map(len, columns))
-    if most > MAX_BINS - 2:
+    if (most := max(map(len, columns))) > MAX_BINS - 2:
         raise ValueError(
             f"a feature would have {most + 1} bins, and at most {MAX_BINS - 1} are supported: fit "
             "with fewer max_bins"
@@ -48,14 +32,25 @@ def _edges_of(edges: BinEdges, f: int) -> np.ndarray:
 
 def on_edges(forest: Forest, edges: BinEdges) -> Forest:
     """The forest on edges that hold its own: thresholds stay."""
-    if _same_bins(forest.edges, edges):
-        return replace(forest, edges=edges)
     nodes = forest.nodes.copy()
-    feature = (nodes >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
-    for f in np.flatnonzero(edges.kinds != CATEGORICAL).tolist():
+    split = np.flatnonzero(~is_leaf(nodes))
+    feature = (nodes[split] >> np.uint64(FEATURE_SHIFT)).astype(np.int64)
+    numeric = edges.kinds[feature] != CATEGORICAL
+    split, feature = split[numeric], feature[numeric]
+    moves = []  # of each feature's bins; the last one has no edge
+    for f in range(edges.n_features):
         old, new = _edges_of(forest.edges, f), _edges_of(edges, f)
-        at = np.flatnonzero((feature == f) & ~is_leaf(nodes))
-        number = np.append(np.searchsorted(new, old), len(new)).astype(np.uint64)
-        bin = nodes[at] & np.uint64(BIN_MASK)
-        nodes[at] += number[bin.astype(np.int64)] - bin
+        moves.append(np.append(np.searchsorted(new, old), len(new)) - np.arange(len(old) + 1))
+    first = forest.edges.offsets[feature] + feature
+    bin = (nodes[split] & np.uint64(BIN_MASK)).astype(np.int64)
+    nodes[split] += np.concatenate(moves)[first + bin].astype(np.uint64)
     return replace(forest, nodes=nodes, edges=edges)
+
+
+def picked(forest: Forest, trees: np.ndarray) -> Forest:
+    """Some trees, of numbers i64[n], as a forest."""
+    some = joined([own_rows(one_tree(forest, t)) for t in trees.tolist()])
+    if some.leaf_values is not None or some.shrinkage:
+        return some
+    nodes, sums = in_order(some.nodes, [some.leaf_sums], some.coding)
+    return replace(some, nodes=nodes, leaf_sums=sums)

@@ -12,8 +12,8 @@ import numpy as np
 from gpuforest.backends.base import Array, Backend
 from gpuforest.common.dtypes import MAX_TOTAL_WEIGHT
 from gpuforest.common.parallel import parallel_map
-from gpuforest.core.forest import Forest
-from gpuforest.core.nodes import LEAF_WORD, is_leaf, leaf_rows
+from gpuforest.core.forest import Forest, tree_groups
+from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.core.target import TargetCoding
 from gpuforest.core.training import Training
 from gpuforest.explain import node_values
@@ -40,29 +40,18 @@ def sums_of_rows(
 
     def fill(trees: range) -> None:
         for t, weights in zip(trees, np.asarray(alone.asnumpy(bags(trees, alone))), strict=True):
-            fill_tree(t, weights)
+            if (rows := np.flatnonzero(weights)).size:
+                fill_tree(t, rows, weights[rows].astype(np.int64))
 
-    def fill_tree(t: int, weights: np.ndarray) -> None:
-        rows = np.flatnonzero(weights)
-        if not len(rows):
-            return
-        all_rows = len(rows) == len(y)
-        bag = codes if all_rows else alone.xp.take(codes, alone.asarray(rows), axis=0)
-        node = np.asarray(alone.asnumpy(alone.apply(one_tree(bare, t), bag)))[: len(rows), 0]
+    def fill_tree(t: int, rows: np.ndarray, w: np.ndarray) -> None:
+        bag = alone.xp.take(codes, alone.asarray(rows), axis=0)
+        node = np.asarray(alone.asnumpy(alone.apply(one_tree(bare, t), bag)))[:, 0]
         leaf = leaf_rows(forest.nodes[node + forest.tree_offsets[t]])
-        first, w = leaf.min(), weights[rows]
-        number = leaf - first
-        if forest.coding.is_classes:  # weights are exact in float64
-            found = np.bincount(number * C + y[rows, 0], w, C * (number.max() + 1)).reshape(-1, C)
-            sums[first : first + len(found)] += found.astype(np.int64)
+        if forest.coding.is_classes:
+            np.add.at(sums.reshape(-1), leaf * C + y[rows, 0], w)
             return
-        small = number.astype(np.min_scalar_type(number.max()))  # sorted by radix
-        order = np.argsort(small, kind="stable")
-        rows, leaf = rows[order], leaf[order]
-        begin = np.flatnonzero(np.diff(leaf, prepend=-1))
-        w = weights[rows].astype(np.int64)[:, None]
-        added = np.concatenate([w, w * y[rows]], axis=1)
-        sums[leaf[begin]] = np.add.reduceat(added, begin, axis=0)
+        for c, column in enumerate([w, *(w[:, None] * y[rows]).T]):
+            np.add.at(sums[:, c], leaf, column)
 
     parallel_map(fill, parts, backend.n_threads)
     return sums
@@ -83,76 +72,45 @@ def weight_of(sums: np.ndarray, coding: TargetCoding) -> np.ndarray:
     return np.asarray(sums.sum(axis=1) if coding.is_classes else sums[:, 0])
 
 
-def tree_totals(forest: Forest, of_leaves: np.ndarray) -> np.ndarray:
-    """Sums f64[T, ...] over the leaves of each tree of numbers [V, ...] of rows of the table."""
-    rows = leaf_rows(forest.nodes[is_leaf(forest.nodes)])
-    # a tree of n nodes has (n + 1) / 2 leaves
-    first = (forest.tree_offsets[:-1] + np.arange(forest.n_trees)) // 2
-    return np.asarray(np.add.reduceat(of_leaves[rows].astype(np.float64), first, axis=0))
-
-
-def coarser(forest: Forest, coding: TargetCoding) -> Forest:
-    """The forest in a coding of the same or a coarser scale, to whose steps sums are rounded."""
-    shift = int(np.log2(forest.coding.scale / coding.scale))
-    sums = forest.leaf_sums
-    if shift:
-        sums = sums.copy()
-        sums[:, 1:] = (sums[:, 1:] + 2 ** (shift - 1)) >> shift
-    return replace(forest, coding=coding, leaf_sums=sums)
+def most_held(forest: Forest) -> np.ndarray:
+    """The largest channel sums of nodes, f64[C], whatever their sign."""
+    groups = [np.abs(forest.node_sums(*group)).max(axis=0) for group in tree_groups(forest)]
+    return np.asarray(np.max(groups, axis=0), np.float64)
 
 
 def refilled(
     forest: Forest, training: Training, backend: Backend, y: Array, decay_rate: float | None
 ) -> Forest:
     """The forest, before shrinkage, with leaves of the training's rows, which trees draw as in a
-    fit. A leaf that no row reaches keeps its sums and its value.
+    fit. A leaf that no row reaches keeps its sums and its value. Sums are rounded to the steps of
+    the training's coding, where these are wider.
 
     y : targets f64[N] or f64[N, K] of a single regression tree
     decay_rate : the part of the old value of each leaf in its new one; None: sums are added up
     """
-    old_values = replace(forest, combine="mean").values
-    rows = leaf_rows(forest.nodes[is_leaf(forest.nodes)])
-    own = node_values.own_rows(coarser(forest, training.target.coding))
-    sums, coding = sums_of_bags(own, training, backend), own.coding
+    coding, rows = training.target.coding, leaf_rows(forest.nodes[is_leaf(forest.nodes)])
+    own = node_values.own_rows(replace(forest, coding=coding))
+    held, shift = own.leaf_sums, int(np.log2(forest.coding.scale / coding.scale))
+    if shift:
+        held[:, 1:] = (held[:, 1:] + 2 ** (shift - 1)) >> shift
+    sums = sums_of_bags(own, training, backend)
     reached = weight_of(sums, coding) > 0
-    if decay_rate is None:
-        sums += own.leaf_sums
-    else:
-        sums = np.where(reached[:, None], sums, own.leaf_sums)
+    sums = sums + held if decay_rate is None else np.where(reached[:, None], sums, held)
     if weight_of(sums, coding).max() > MAX_TOTAL_WEIGHT:
         raise ValueError(
             f"a leaf would have rows of a weight above {MAX_TOTAL_WEIGHT}: fit anew, or call refit"
         )
-    nodes, table = in_order(own.nodes.copy(), [sums], coding)
-    none: dict[str, Any] = {"leaf_values": None, "leaf_impurity": None, "shrinkage": 0.0}
-    new = replace(own, nodes=nodes, leaf_sums=table, **none)
+    bare: dict[str, Any] = {"leaf_values": None, "leaf_impurity": None, "shrinkage": 0.0}
     if decay_rate or (forest.leaf_values is not None and not reached.all()):
-        new, old = node_values.own_rows(new), old_values[rows]
-        rate = decay_rate or 0.0
-        mixed = rate * old + (1.0 - rate) * coding.values(new.leaf_sums)
-        new = replace(new, leaf_values=np.where(reached[:, None], mixed, old))
+        old, rate = replace(forest, combine="mean").values[rows], decay_rate or 0.0
+        mixed = rate * old + (1.0 - rate) * coding.values(sums)
+        values = np.where(reached[:, None], mixed, old)
+        new = replace(own, leaf_sums=sums, **bare | {"leaf_values": values})
+    else:
+        nodes, sums = in_order(own.nodes, [sums], coding)
+        new = replace(own, nodes=nodes, leaf_sums=sums, **bare)
     if forest.leaf_impurity is not None and decay_rate is not None:
-        criterion = training.rules.criterion
-        found = node_values.with_leaf_impurity(new, training, backend, y, criterion)
-        kept = forest.leaf_impurity[rows]
-        new = replace(found, leaf_impurity=np.where(reached, found.leaf_impurity, kept))  # type: ignore[arg-type]
+        criterion, kept = training.rules.criterion, forest.leaf_impurity[rows]
+        found: Any = node_values.with_leaf_impurity(new, training, backend, y, criterion)
+        new = replace(found, leaf_impurity=np.where(reached, found.leaf_impurity, kept))
     return new
-
-
-def picked(forest: Forest, trees: np.ndarray) -> Forest:
-    """Some trees, of ascending numbers i64[n], as a forest; its leaf table has their leaves."""
-    sizes = np.diff(forest.tree_offsets)
-    chosen = np.repeat(np.isin(np.arange(forest.n_trees), trees), sizes)
-    nodes, sets = forest.nodes[chosen], forest.sets
-    if len(sets):
-        sets = sets[np.repeat(chosen, np.diff(forest.set_at, append=len(sets)))]
-    leaf = is_leaf(nodes)
-    rows, number = np.unique(leaf_rows(nodes[leaf]), return_inverse=True)
-    nodes[leaf] = number.astype(np.uint64) + np.uint64(LEAF_WORD)
-    parts: dict[str, Any] = {"nodes": nodes, "sets": sets}
-    wanted = {"leaf_sums": rows, "leaf_values": rows, "node_values": chosen, "node_errors": chosen}
-    for name, at in wanted.items():
-        array = getattr(forest, name)
-        parts[name] = None if array is None else array[at]
-    offsets = np.concatenate([[0], np.cumsum(sizes[trees])])
-    return replace(forest, tree_offsets=offsets, **parts)

@@ -24,6 +24,7 @@ DIGESTED = (  # arrays of a forest
     *("nodes", "tree_offsets", "leaf_sums", "leaf_impurity", "leaf_values"),
     *("node_values", "node_errors", "sets", "tree_weights"),
 )
+PLAIN = str, int, float
 SHOWN = 6  # classes, or raw predictions, that a summary names
 
 
@@ -115,10 +116,10 @@ def finite(score: float | None) -> float | None:
     return float(score) if score is not None and np.isfinite(score) else None
 
 
-def forest_parts(forest: Forest) -> dict[str, str]:
-    """SHA-256 of each part of a forest that predictions depend on, of little-endian bytes: equal
-    for equal models on any backend and machine."""
-    edges, coding, parts = forest.edges, forest.coding, dict[str, str]()
+def forest_digest(forest: Forest) -> str:
+    """SHA-256 of all of a forest that predictions depend on, in little-endian bytes: equal for
+    equal models on any backend and machine."""
+    digest, edges, coding = hashlib.sha256(), forest.edges, forest.coding
     arrays = {name: getattr(forest, name) for name in DIGESTED}
     arrays |= {f"edge_{name}": getattr(edges, name) for name in ("values", "offsets", "kinds")}
     arrays |= {"centre": coding.centre, "baseline": forest.baseline, "priors": coding.priors}
@@ -126,24 +127,17 @@ def forest_parts(forest: Forest) -> dict[str, str]:
     for name, array in arrays.items():
         if array is not None:
             kind = "<f8" if array.dtype.kind == "f" else "<i8" if array.dtype.kind == "i" else "<u8"
-            data = f"{name}{array.shape}".encode() + array.astype(kind).tobytes()
-            parts[name] = hashlib.sha256(data).hexdigest()
-    names = {str(f): list(c) for f, c in sorted(edges.known.items())}
-    loss = vars(vars(coding).get("loss", coding))
-    facts: dict[str, Any] = {"classes": [c.tolist() for c in coding.labels], "categories": names}
-    facts["loss"] = {n: v for n, v in loss.items() if isinstance(v, str | int | float | tuple)}
-    facts["dtypes"] = [c.dtype.kind for c in coding.labels]
-    facts |= {name: vars(coding).get(name) for name in ("l2", "has_offset", "is_vector")}
-    facts |= {n: v for n, v in vars(forest).items() if isinstance(v, str | int | float)}
-    for name, fact in facts.items():
-        data = (name + json.dumps(fact, default=str)).encode()
-        parts[name] = hashlib.sha256(data).hexdigest()
-    return parts
-
-
-def forest_digest(forest: Forest) -> str:
-    """SHA-256 of the digests of all parts of a forest."""
-    return hashlib.sha256(json.dumps(forest_parts(forest)).encode()).hexdigest()
+            digest.update(f"{name}{array.shape}".encode() + array.astype(kind).tobytes())
+    facts: list[Any] = [c.tolist() for c in coding.labels]
+    facts += [[f, list(names)] for f, names in sorted(edges.known.items())]
+    for part in (forest, coding):
+        facts.append({n: fact for n, fact in vars(part).items() if isinstance(fact, PLAIN)})
+    loss = vars(coding).get("loss")
+    if loss is not None:
+        plain = (*PLAIN, tuple)  # several quantiles
+        facts.append({n: fact for n, fact in vars(loss).items() if isinstance(fact, plain)})
+    digest.update(json.dumps(facts, default=str).encode())
+    return digest.hexdigest()
 
 
 def measure_of(estimator: Any) -> tuple[str, bool]:

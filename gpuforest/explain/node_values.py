@@ -46,9 +46,10 @@ def clip_leaves(forest: Forest, signs: np.ndarray, criterion: criteria.Criterion
 def own_rows(forest: Forest) -> Forest:
     """The forest with a row of the leaf table for each leaf, in their order."""
     nodes, leaf = forest.nodes.copy(), is_leaf(forest.nodes)
-    rows = leaf_rows(nodes[leaf])
+    rows, values = leaf_rows(nodes[leaf]), forest.leaf_values
     nodes[leaf] = np.arange(len(rows), dtype=np.uint64) + np.uint64(LEAF_WORD)
-    return replace(forest, nodes=nodes, leaf_sums=forest.leaf_sums[rows])
+    values = None if values is None else values[rows]
+    return replace(forest, nodes=nodes, leaf_sums=forest.leaf_sums[rows], leaf_values=values)
 
 
 def shrink(forest: Forest, shrinkage: float) -> Forest:

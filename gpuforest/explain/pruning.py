@@ -312,34 +312,26 @@ def fewest_trees(
     w = np.ones(len(y)) if weights is None else weights
     step = max(1, TREE_VALUES // (T * y.shape[1]))
     blocks = [slice(i, i + step) for i in range(0, len(y), step)]
-
-    def residuals(block: slice, trees: np.ndarray) -> np.ndarray:
-        return np.asarray(values[rows[block][:, trees].T] - y[block])  # [T, n, n_values]
-
-    # 1. products of the trees' residuals, whose sums over trees are squared errors
+    # products of the trees' residuals, whose sums over trees are squared errors
     products = np.zeros((T, T))
     for block in blocks:
-        left = residuals(block, np.arange(T))
+        left = values[rows[block].T] - y[block]  # [T, n, n_values]
         weighed = (left * w[block][:, None]).reshape(T, -1)
         products += np.einsum("ta,ua->tu", weighed, left.reshape(T, -1))
-    order, total, with_chosen, open_trees = list[int](), 0.0, np.zeros(T), np.ones(T, bool)
+    order, squares, with_chosen = list[int](), list[float](), np.zeros(T)
+    open_trees = np.ones(T, bool)
     for _ in range(T):
-        errors = total + 2 * with_chosen + products.diagonal()
+        errors = 2 * with_chosen + products.diagonal()
         best = int(np.where(open_trees, errors, np.inf).argmin())
+        squares.append(errors[best] + (squares[-1] if squares else 0.0))
         order.append(best)
-        total, open_trees[best] = errors[best], False
-        with_chosen = with_chosen + products[best]
-    # 2. errors of the first trees in this order, and their standard errors
-    sums, counts = np.zeros((3, T)), np.arange(1, T + 1)[:, None, None]
-    for block in blocks:
-        means = np.cumsum(residuals(block, np.array(order)), axis=0) / counts
-        loss = (means**2).mean(axis=2) * w[block]
-        sums += np.stack([loss.sum(axis=1), (loss * w[block]).sum(axis=1), (loss**2).sum(axis=1)])
-    errors = sums[0] / w.sum()
-    spread = sums[2] - 2 * errors * sums[1] + errors**2 * (w**2).sum()
-    std_errors = np.sqrt(np.maximum(spread, 0.0)) / w.sum()
+        open_trees[best], with_chosen = False, with_chosen + products[best]
+    errors = np.array(squares) / np.arange(1, T + 1) ** 2 / (w.sum() * y.shape[1])
     best = int(errors.argmin())
-    n = int(np.flatnonzero(errors <= errors[best] + std_errors[best])[0]) + 1
+    means = [values[rows[b][:, order[: best + 1]]].mean(axis=1) for b in blocks]
+    loss = ((np.concatenate(means) - y) ** 2).mean(axis=1)
+    std_error = np.sqrt(((w * (loss - errors[best])) ** 2).sum()) / w.sum()
+    n = int(np.flatnonzero(errors <= errors[best] + std_error)[0]) + 1
     return np.sort(np.array(order[:n], np.int64))
 
 

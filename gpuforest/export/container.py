@@ -21,6 +21,7 @@ import secrets
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -93,13 +94,17 @@ def read(path: Path, layout: Layout) -> tuple[str, Arrays]:
 
 
 def checksum(text: str, arrays: Arrays) -> int:
-    """CRC-32 of the text and of the names, dtypes, shapes and bytes of the arrays."""
-    crc = zlib.crc32(text.encode())
+    """CRC-32 of all pieces."""
+    return reduce(lambda crc, piece: zlib.crc32(piece, crc), pieces(text, arrays), 0)
+
+
+def pieces(text: str, arrays: Arrays) -> Iterator[Any]:
+    """The text and the names, dtypes, shapes and little-endian bytes of the arrays."""
+    yield text.encode()
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        crc = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), crc)
-        crc = zlib.crc32(array.data, crc)
-    return crc
+        array = np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
+        yield f"{name} {array.dtype.str} {array.shape}".encode()
+        yield array.data
 
 
 def parse_object(text: str) -> dict[str, Any]:

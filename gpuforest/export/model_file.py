@@ -31,7 +31,7 @@ from gpuforest.core.model import Model, is_public
 from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD, is_leaf
 from gpuforest.explain.effects import EffectRows
 from gpuforest.explain.model_facts import WHERE_IT_RUNS, scorer_name
-from gpuforest.export.container import Arrays, Layout, parse_object, read, write
+from gpuforest.export.container import Arrays, Layout, parse_object, pieces, read, write
 from gpuforest.growing.boosted import BoostedCoding
 from gpuforest.kernels.gradients import host_losses, losses, ranking
 
@@ -72,6 +72,7 @@ ARRAYS: Layout = {
     "draw_weights": (("I32",), "N", lambda weights: (weights >= 0).all()),
     "draw_groups": (("I32",), "N", lambda numbers: (numbers >= 0).all()),  # whole groups are drawn
     "draw_classes": (INTEGERS, "N", lambda numbers: (numbers >= 0).all()),  # rows of each class are
+    "draw_ids": (("I64", "U64"), "N", lambda ids: len(np.unique(ids)) == len(ids)),
     "priors": (("F64",), ".", None),  # see `TargetCoding`
     "row_codes": (("U8", "U16"), "N.", None),  # of quantile and survival forests
     "row_judged": (("U8", "U16"), ".N", None),  # a row for each feature with target statistics
@@ -84,7 +85,7 @@ EXPECTED = ("model_y", "model_t", "model_z")  # of effects
 OPTIONAL = ("leaf_impurity", "leaf_values", "node_values", "node_errors", "tree_weights")
 EDGES = ("values", "offsets", "kinds")
 OF_EVENTS = ("event_times", "baseline_hazard")
-DRAWN_BY = ("draw_weights", "draw_groups", "draw_classes")
+DRAWN_BY = ("draw_weights", "draw_groups", "draw_classes", "draw_ids")
 SCORES = ("train_score", "validation_score")
 # curves of errors are attributes, without the "_" at their end; their first column ascends
 CURVES: dict[str, dict[str, list[type]]] = {
@@ -164,11 +165,11 @@ MAX_LABELS = 2**28  # letters: an array of strings has room for the longest in e
 def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to `path`, which is replaced as a whole or not at all.
 
-    About single training rows the file has the weights and groups that forests drew rows by, what
-    quantile and survival forests predict from, and 64 hashes of rows of `gpuforest train`. It does
-    not say where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as `ccp_cv`,
-    a function as `scoring` or `loss`, and an estimator or array as `model_y`, are the default when
-    the file is read. Of effects the file has each training row's outcome and treatment.
+    About single training rows the file has the weights, groups and ids that forests drew rows by,
+    what quantile and survival forests predict from, and 64 hashes of rows of `gpuforest train`. It
+    does not say where the estimator ran (`backend`, `n_jobs`, `memory_limit`). A splitter as
+    `ccp_cv`, a function as `scoring` or `loss`, and an estimator or array as `model_y`, are the
+    default when the file is read. Of effects the file has each row's outcome and treatment.
 
     Raises
     ------
@@ -180,8 +181,6 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     sampling: rules.Sampling | None = facts.get("_sampling_") if model.keeps_draws else None
     if sampling is not None and sampling.distinct and sampling.parts is None:
         sampling = None
-    if sampling is not None and sampling.ids is not None:
-        sampling = None  # a file has no ids of rows
     header = _header(model, sampling)
     arrays = {
         **_packed(forest),
@@ -202,6 +201,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         arrays["tree_errors"] = facts["estimator_errors_"][: forest.n_trees]
     if sampling is not None:
         arrays |= {"draw_weights": sampling.weights, "draw_groups": sampling.groups}
+        arrays["draw_ids"] = sampling.ids
         if sampling.classes is not None:
             arrays["draw_classes"] = _smallest(sampling.classes)
     if (rows := facts.get("_rows_")) is not None:
@@ -214,17 +214,16 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         arrays |= {"scores": calibration.scores, "score_offsets": calibration.offset}
     present = {name: array for name, array in arrays.items() if array is not None}
     if "proof" in header:
-        header["proof"] = {**header["proof"], "content": content_digest(header, present)}
+        header["proof"] = header["proof"] | {"content": content_digest(header, present)}
     write(Path(path), json.dumps(header), present)
 
 
 def content_digest(header: Header, arrays: Arrays) -> str:
     """SHA-256 of all that a file holds, except this digest itself in the record of its proof."""
-    record = {name: value for name, value in header["proof"].items() if name != "content"}
-    digest = hashlib.sha256(json.dumps({**header, "proof": record}, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<"))
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
+    text = json.dumps(header | {"proof": header["proof"] | {"content": ""}}, sort_keys=True)
+    digest = hashlib.sha256()
+    for piece in pieces(text, arrays):
+        digest.update(piece)
     return digest.hexdigest()
 
 

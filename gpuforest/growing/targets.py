@@ -16,8 +16,7 @@ from gpuforest.core.target import MOMENT_BITS, SUM_BITS, Target, TargetCoding, m
 # Scores are squares, in float64. If half of the distinct targets lie within this part of the whole
 # range, squares around its middle would leave the gains among them few digits
 FAR = 2.0**-16
-# of a grid of earlier targets: the fewest steps between new ones, and how much wider steps get
-LOST_STEPS, MOST_SHIFT = 2**10, 30
+MOST_SHIFT = 30  # bits by which the steps of earlier targets get wider, at most
 # Bits of room above the range of chosen rows. Targets beyond 256 times their range take more room,
 # so that all fit; then a row among those farthest out moves the scale
 HEADROOM = 8
@@ -45,11 +44,7 @@ def encode_several(
 
 
 def encode_moments(
-    y: Array,
-    total_weight: int,
-    *,
-    centred: bool = True,
-    backend: Backend = HOST,
+    y: Array, total_weight: int, *, centred: bool = True, backend: Backend = HOST,
     chosen: np.ndarray | None = None,
 ) -> tuple[TargetCoding, Array]:  # fmt: skip
     """Coding and moments i64[N, K] of targets f64[N, K], on the backend's device or the host.
@@ -92,18 +87,16 @@ def on_grid(
 ) -> tuple[TargetCoding, np.ndarray]:
     """A coding of numbers and the moments i64[N, K] of other targets f64[N, K] in it. Its steps are
     a power of two wider where the sums of rows of this total weight would overflow, or `held`: what
-    sums have already. A ValueError if the steps would be too wide for one target or the other."""
+    sums have already. A ValueError if the steps would be too wide for the earlier targets."""
     with np.errstate(over="ignore"):
         most = float(np.abs(np.round((y - coding.centre) * coding.scale)).max(initial=0.0))
         total = most * most_weight + held
     shift = max(math.frexp(most)[1] - MOMENT_BITS - 1, math.frexp(total)[1] - SUM_BITS, 0)
     scale = coding.scale * 2.0**-shift
-    spread = np.ptp(y, axis=0) * scale
-    lost = (spread > 0) & (spread < LOST_STEPS) & (np.abs(y).max(axis=0) * scale < 2.0**30)
-    if shift > MOST_SHIFT or not math.isfinite(total) or lost.any():
+    if shift > MOST_SHIFT or not math.isfinite(total):
         raise ValueError(
             f"the forest holds targets in steps of {1 / coding.scale:.3g}, and y has numbers too "
-            "far away, or too near to each other, for these: fit anew"
+            "far away for these: fit anew"
         )
     coding = replace(coding, scale=scale) if shift else coding
     return coding, np.round((y - coding.centre) * scale).astype(MOMENT)

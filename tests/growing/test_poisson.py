@@ -150,12 +150,8 @@ def test_files_and_warm_starts(tmp_path):
         model.save(tmp_path / "model")
         loaded = gf.load(tmp_path / "model")
         assert np.array_equal(loaded.predict(X), model.predict(X))
-        assert loaded.row_ids_ is None
-        if model is numbers:
-            assert (loaded.proximity(X, oob=True) != model.proximity(X, oob=True)).nnz == 0
-        else:
-            with pytest.raises(ValueError, match="forests with row_ids that were loaded"):
-                loaded.proximity(X, oob=True)
+        assert np.array_equal(loaded.row_ids_, model.row_ids_)
+        assert (loaded.proximity(X, oob=True) != model.proximity(X, oob=True)).nnz == 0
     more = gf.RandomForestRegressor(**POISSON | {"n_estimators": 9}).fit(X, y, row_ids=ids)
     warm = forest.set_params(warm_start=True, n_estimators=9)
     with pytest.raises(ValueError, match="the same bootstrap, max_samples and row_ids"):

@@ -162,9 +162,8 @@ class Kinds:
         words = {word for constraint in constraints for word in getattr(constraint, "options", ())}
         kinds = {getattr(c, "type", c) for c in constraints if not hasattr(c, "options")}
         self.types = {text: to for text, (to, *known) in TYPES.items() if kinds & {*known}}
-        self.words: dict[str, Any] = {}
-        if "boolean" in kinds:
-            self.words = {"true": True, "false": False}
+        self.is_boolean = "boolean" in kinds
+        self.words: dict[str, Any] = {"true": True, "false": False} if self.is_boolean else {}
         self.is_switch = not self.types and not words and None not in kinds
         self.words |= {word: word for word in sorted(words)}
         if {None, "random_state"} & kinds:
@@ -210,6 +209,10 @@ def add_parameter(group: Any, name: str, kinds: Kinds, text: str) -> None:
     how: dict[str, Any] = {"type": kinds, "metavar": "X"}
     if kinds.is_switch:
         how = {"action": argparse.BooleanOptionalAction}
+    elif kinds.is_boolean:  # or a word: without one, the flag is a switch
+        how |= {"nargs": "?", "const": True}
+        no = {"action": "store_false", "dest": name, "default": argparse.SUPPRESS}
+        group.add_argument(f"--no-{flag_of(name)[2:]}", help=argparse.SUPPRESS, **no)
     how |= {"help": text.replace("%", "%%"), "default": argparse.SUPPRESS}
     group.add_argument(flag_of(name), **how)
 

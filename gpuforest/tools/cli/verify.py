@@ -10,30 +10,24 @@ from gpuforest.proof import verify
 from gpuforest.tools.cli import files, options, output
 
 NOT_VERIFIED = 1  # the exit status
-OPTIONS = """\
+OPTIONS = f"""\
 --sample N  grow N trees of a forest again, drawn by its digest (default: all)
 --salt N  with --sample: a number of your own, so that nobody knows which trees will be drawn
---drop-missing-target  leave out rows without a target, as in training"""
+{options.DROP_MISSING}"""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, show, and return the exit status."""
     with progress_bar():
         model = files.load_model(arguments)
-        if not hasattr(model, "proof_"):
-            raise ValueError(f"{arguments.model} has no proof: gpuforest train --proof keeps one")
         arguments.target, source = None, getattr(model, "source_", {})
-        rows = files.ModelRows(model, arguments)
-        groups = source.get("groups", source.get("time"))
-        how = {"groups": groups, "drop_missing_target": arguments.drop_missing_target}
-        table = rows.table(weight=source.get("weight"), **how)
-        named = {} if groups is None else {"blocks" if "time" in source else "groups": table.groups}
-        runtime = options.given_parameters(arguments)
-        of_rows = {"sample_weight": table.weight, **named, **runtime}
-        salt = 0 if arguments.salt is None else arguments.salt
-        found = verify(
-            arguments.model, table.X, table.y, **of_rows, sample=arguments.sample, salt=salt
-        )
+        word = "time" if "time" in source else "groups"
+        of_rows = {"weight": source.get("weight"), "groups": source.get(word)}
+        dropping = arguments.drop_missing_target
+        table = files.ModelRows(model, arguments).table(**of_rows, drop_missing_target=dropping)
+        labels: dict[str, Any] = {"blocks" if word == "time" else "groups": table.groups}
+        drawn = {"sample": arguments.sample, "salt": arguments.salt or 0}
+        found = verify(model, table.X, table.y, table.weight, **labels, **drawn)
     facts = {"model": arguments.model, "data": arguments.data, "rows": len(table.y), **found}
     output.print_facts(facts, arguments.json, summary)
     return 0 if found.ok else NOT_VERIFIED
@@ -42,12 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
 def summary(facts: dict[str, Any]) -> output.Rows:
     """The result as lines for a reader."""
     n, wrong = len(facts["trees"]), facts["other_trees"]
-    differs = [f"the {name}" for name in facts["differs"]]
     return {
         "data": f"{facts['data']}: {facts['rows']:,} rows",
         "compared": ", ".join(facts["compared"]),
         "trees grown": f"{n:,}, {n - len(wrong):,} of them equal to the last bit" if n else "",
-        "differ": ", ".join(differs) + (f": {', '.join(map(str, wrong[:10]))}" if wrong else ""),
+        "differ": ", ".join(f"the {name}" for name in facts["differs"]),
+        "other trees": ", ".join(map(str, wrong[:10])),
         "result": "verified" if facts["ok"] else "NOT VERIFIED",
     }
 

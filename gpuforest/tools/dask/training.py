@@ -85,7 +85,7 @@ def why_not_rows(estimator: Any) -> str:
     needing = [name for name in ("oob_score", "unbiased_importances") if params.get(name)]
     if estimator._settings().by_class:
         return "draws of each class"
-    if params.get("bootstrap") == by_ids.POISSON:
+    if params.get("bootstrap") == by_ids.BY_IDS:
         return "bootstrap='poisson'"
     if params.get("class_weight") == "balanced_subsample":
         needing.append("class_weight")

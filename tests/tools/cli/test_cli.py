@@ -60,6 +60,10 @@ def facts(capsys, *arguments: str, target: str = "label") -> dict:
     (["--model", "tree", "--weight", "w"], "label", gf.DecisionTreeClassifier()),
     (["--model", "extra_trees", "--max-depth", "2"], "label",
      gf.ExtraTreesClassifier(15, max_depth=2)),
+    (["--model", "extra_trees", "--no-oob-score", "--max-depth", "2", "--bootstrap"], "label",
+     gf.ExtraTreesClassifier(15, max_depth=2, bootstrap=True)),
+    (["--no-oob-score", "--max-depth", "2", "--bootstrap", "poisson"], "label",
+     gf.RandomForestClassifier(15, max_depth=2, bootstrap="poisson")),
     (["--model", "bagging", "--max-depth", "2", "--no-oob-score"], "label",
      gf.BaggingClassifier(gf.DecisionTreeClassifier(max_depth=2), 15)),
     (["--criterion", "entropy", "--model", "adaboost"], "label", gf.AdaBoostClassifier(

@@ -120,16 +120,17 @@ def test_the_commands_and_options_of_the_page(tmp_path, monkeypatch, capsys):
     assert Path("prices.csv").read_text().startswith("id,prediction\n000,1")
     capsys.readouterr()
     known = ""
-    commands = (
-        "train",
-        "predict",
-        "evaluate",
-        "inspect",
+    commands = ("train", "predict", "evaluate", "inspect", "plot loss", "plot importances")
+    for command in (
+        *commands,
         "verify",
-        "plot loss",
-        "plot importances",
-    )
-    for command in (*commands, "refit", "merge", "report", "export onnx", "export c"):
+        "refit",
+        "delete",
+        "merge",
+        "report",
+        "export onnx",
+        "export c",
+    ):
         with pytest.raises(SystemExit):
             main([*command.split(), "--help"])
         known += capsys.readouterr().out
