@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from itertools import product
@@ -74,7 +75,7 @@ class Rows:
         data = () if self.kept else (self.X[self.stays], self.y[self.stays])
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            took = seconds(lambda: self.forest.delete(gone, *data))
+            took = seconds(partial(self.forest.delete, gone, *data))
         self.stays[gone] = False
         return took, any("grow anew" in str(each.message) for each in seen)
 
@@ -90,18 +91,17 @@ def timed(name: str, split: int, way: str, options: argparse.Namespace) -> Found
     found: dict[str, Any] = {"rows": options.rows}
     for n in (min(3000, options.rows), options.rows):  # the first loads kernels
         X, y = simulated(n, split)
-        drawn, forest = ours(options, split, True), ours(options, split)
+        forest = ours(options, split)
         keep = keeping(forest, options.keep_gb * 1e9 * (way == WAYS[1]))
-        found["drawn_s"] = seconds(lambda: drawn.fit(X, y))  # noqa: B023
-        del drawn
-        found["fit_s"] = seconds(lambda: forest.fit(X, y, **keep))  # noqa: B023
+        found["drawn_s"] = seconds(partial(ours(options, split, True).fit, X, y))
+        found["fit_s"] = seconds(partial(forest.fit, X, y, **keep))
         found["kept_mb"] = getattr(forest, "kept_bytes_", 0) / 1e6
         rows = Rows(forest, X, y, bool(keep), np.random.default_rng([8, split]))
         for label, size, times in (("row", 1, options.singles), ("batch", BATCH, options.batches)):
             found |= figures(label, [rows.delete(size) for _ in range(times)])
     *rest, ids = rows.rest()
     other = ours(options, split)
-    found["fit_again_s"] = seconds(lambda: other.fit(*rest, row_ids=ids))
+    found["fit_again_s"] = seconds(partial(other.fit, *rest, row_ids=ids))
     fit_s = (found["fit_s"] + found["fit_again_s"]) / 2
     shares = {f"{key[:-2]}_share": found[key] / fit_s for key in found if key in SHARED}
     return found | shares | {"same": rows.same_as(other)}
@@ -148,7 +148,7 @@ Fitted = tuple[Any, float, Callable[[int], dict[str, Any]]]
 def fitted_ours(X: Any, y: Any, split: int, method: str, options: argparse.Namespace) -> Fitted:
     model = ours(options, split)
     keep = keeping(model, options.keep_gb * 1e9 * method.endswith("kept"))
-    took = seconds(lambda: model.fit(X, y, **keep))
+    took = seconds(partial(model.fit, X, y, **keep))
 
     def delete(n: int) -> dict[str, Any]:
         rows = Rows(model, X, y, bool(keep), np.random.default_rng([9, split]))
@@ -167,11 +167,11 @@ def fitted_dare(X: Any, y: Any, split: int, method: str, options: argparse.Names
         topd=3 if method.endswith("3") else 0, k=25, n_estimators=options.trees,
         max_depth=options.depth, random_state=split + 1,
     )  # fmt: skip
-    took = seconds(lambda: model.fit(X, y))
+    took = seconds(partial(model.fit, X, y))
 
     def delete(n: int) -> dict[str, Any]:
         gone = np.random.default_rng([9, split]).choice(len(y), n, replace=False)
-        times = [seconds(lambda i=i: model.delete(int(i))) for i in gone]
+        times = [seconds(partial(model.delete, int(i))) for i in gone]
         return {"deletions_s": sum(times), "row_s": float(np.median(times))}
 
     return model, took, delete
