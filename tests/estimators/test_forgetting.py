@@ -1,5 +1,8 @@
 """Rows that leave or join: the forest is that of a fit with the other rows, node by node."""
 
+import sys
+from inspect import signature
+
 import numpy as np
 import pytest
 from engine import same_forest
@@ -11,6 +14,7 @@ from gpuforest.backends.numpy import NumpyBackend
 from gpuforest.growing import bags
 
 N = 300
+KEEPS = "keep_bytes" in signature(gf.RandomForestClassifier.fit).parameters
 BACKENDS = ["numpy", *["numba"] * has_numba]
 KINDS = [
     (gf.RandomForestClassifier, {}),
@@ -109,6 +113,7 @@ def test_what_moves_an_edge_grows_anew():
     (lambda f, X, y, ids: f.delete(ids[y == 7], X, y), r"are the last of class \[7.0\]"),
     (lambda f, X, y, ids: f.insert(ids[:1], X, y), f"X must have {2 * N + 1} rows"),
     (lambda f, X, y, ids: f.insert(ids[0], np.vstack([X, X[:1]]), y), "are rows of the fit al"),
+    (lambda f, X, y, ids: f.insert(-1, np.vstack([X, X[:1]]), [*y, 8]), r"bring the new class \[8"),
     (lambda f, X, y, ids: f.set_params(n_estimators=9).delete(ids[0], X, y), "change no parameter"),
 ])  # fmt: skip
 def test_bad_input_leaves_the_forest_as_it_was(change, why):
@@ -118,5 +123,48 @@ def test_bad_input_leaves_the_forest_as_it_was(change, why):
     with pytest.raises(ValueError, match=why):
         change(forest, X, y, ids)
     assert forest.forest_ is before
+    assert np.array_equal(forest.row_ids_, ids)
     with pytest.raises(ValueError, match="fit with bootstrap='poisson'"):
         gf.RandomForestClassifier(3).fit(X, y).delete(0, X, y)
+
+
+def interrupting(call, at):
+    """Interrupt a call at the start of a function of the package; returns how many started."""
+    started = 0
+
+    def count(frame, event, _):
+        nonlocal started
+        if event == "call" and "gpuforest" in frame.f_code.co_filename:
+            started += 1
+            if started == at:
+                raise KeyboardInterrupt
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return started
+
+
+@pytest.mark.parametrize("keep", [{}, *[{"keep_bytes": 10**8}] * KEEPS])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_interrupt_leaves_the_forest_as_it_was(backend, keep):
+    _, X, y, ids = table(3)
+
+    def fitted():
+        forest = gf.RandomForestRegressor(3, bootstrap="poisson", random_state=0, backend=backend)
+        return forest.fit(X, y, row_ids=ids, **keep)
+
+    def delete(forest):
+        return forest.delete(ids[7:9], *(() if keep else (X, y)))
+
+    forest, other = fitted(), fitted()
+    n, before = interrupting(lambda: delete(other), -1), forest.digest_
+    assert n > 50
+    for at in np.linspace(1, 0.95 * n, 20).astype(int).tolist():
+        with pytest.raises(KeyboardInterrupt):
+            interrupting(lambda at=at: delete(forest), at)
+        assert forest.digest_ == before != other.digest_
+        assert np.array_equal(forest.row_ids_, ids)
+    assert delete(forest).digest_ == other.digest_

@@ -95,7 +95,8 @@ def test_random_changes_give_the_forest_of_a_fit(seed):
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        forests = [fitted(held, backend, **keep) for backend in BACKENDS]
+        backends = BACKENDS[-1:] if len(held) > 1000 else BACKENDS
+        forests = [fitted(held, backend, **keep) for backend in backends]
         for step in range(STEPS):
             n = int(rng.choice([1, 1, 1, 2, 7, 25]))
             if step % 2:
@@ -107,7 +108,7 @@ def test_random_changes_give_the_forest_of_a_fit(seed):
                 changes = (ids[gone],) if keep else (ids[gone], *rows(held))
                 held = held[~np.isin(held, gone)]
             whole = fitted(held, BACKENDS[-1])
-            for forest, backend in zip(forests, BACKENDS, strict=True):
+            for forest, backend in zip(forests, backends, strict=True):
                 (forest.insert if step % 2 else forest.delete)(*changes)
                 assert forest.digest_ == whole.digest_, (step, backend)
                 assert np.array_equal(forest.row_ids_, whole.row_ids_)
