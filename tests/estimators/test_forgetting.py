@@ -159,6 +159,7 @@ def test_an_interrupt_leaves_the_forest_as_it_was(backend, keep):
     def delete(forest):
         return forest.delete(ids[7:9], *(() if keep else (X, y)))
 
+    delete(fitted())  # loads kernels
     forest, other = fitted(), fitted()
     n, before = interrupting(lambda: delete(other), -1), forest.digest_
     assert n > 50
