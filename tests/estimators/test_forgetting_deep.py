@@ -98,15 +98,15 @@ def test_random_changes_give_the_forest_of_a_fit(seed):
         backends = BACKENDS[-1:] if len(held) > 1000 else BACKENDS
         forests = [fitted(held, backend, **keep) for backend in backends]
         for step in range(STEPS):
-            n = int(rng.choice([1, 1, 1, 2, 7, 25]))
+            free = np.setdiff1d(np.arange(len(y)), held) if step % 2 else np.setdiff1d(held, always)
+            n = min(int(rng.choice([1, 1, 1, 2, 7, 25])), len(free))
+            some = rng.choice(free, n, replace=False)
             if step % 2:
-                new = rng.choice(np.setdiff1d(np.arange(len(y)), held), n, replace=False)
-                held = np.concatenate([held, new])
-                changes = ids[new], *rows(new if keep else held)
+                held = np.concatenate([held, some])
+                changes = ids[some], *rows(some if keep else held)
             else:
-                gone = rng.choice(np.setdiff1d(held, always), n, replace=False)
-                changes = (ids[gone],) if keep else (ids[gone], *rows(held))
-                held = held[~np.isin(held, gone)]
+                changes = (ids[some],) if keep else (ids[some], *rows(held))
+                held = held[~np.isin(held, some)]
             whole = fitted(held, BACKENDS[-1])
             for forest, backend in zip(forests, backends, strict=True):
                 (forest.insert if step % 2 else forest.delete)(*changes)
