@@ -36,12 +36,12 @@ OF_NUMBERS = [
 
 
 def features(rng, n):
-    """Columns of ties, of numbers that all differ, of two values, of categories; and one constant
-    or missing at times."""
-    X = np.empty((n, F))
+    """Columns of ties, numbers, two values and categories, and one constant at times. Values are
+    mostly few, so that bin edges stay; in one table of five all numbers differ."""
+    X, digits = np.empty((n, F)), int(rng.choice([0, 0, 0, 1, 9]))
     for f, kind in enumerate([*rng.permutation([*"tnb"]), rng.choice([*"tnm"]), *"ct"]):
         X[:, f] = {
-            "t": lambda: rng.integers(0, 9, n), "n": lambda: rng.normal(size=n),
+            "t": lambda: rng.integers(0, 9, n), "n": lambda: rng.normal(size=n).round(digits).clip(-2, 2),
             "b": lambda: rng.random(n) < 0.1, "c": lambda: rng.integers(0, 12, n),
             "m": lambda: np.full(n, 1.0),
         }[kind]()  # fmt: skip
