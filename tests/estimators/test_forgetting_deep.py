@@ -41,9 +41,9 @@ def features(rng, n):
     X, digits = np.empty((n, F)), int(rng.choice([0, 0, 0, 1, 9]))
     for f, kind in enumerate([*rng.permutation([*"tnb"]), rng.choice([*"tnm"]), *"ct"]):
         X[:, f] = {
-            "t": lambda: rng.integers(0, 9, n), "n": lambda: rng.normal(size=n).round(digits).clip(-2, 2),
-            "b": lambda: rng.random(n) < 0.1, "c": lambda: rng.integers(0, 12, n),
-            "m": lambda: np.full(n, 1.0),
+            "n": lambda: rng.normal(size=n).round(digits).clip(-2, 2), "m": lambda: np.full(n, 1.0),
+            "t": lambda: rng.integers(0, 9, n), "c": lambda: rng.integers(0, 12, n),
+            "b": lambda: rng.random(n) < 0.1,
         }[kind]()  # fmt: skip
     if rng.random() < 0.6:
         X[rng.random(X.shape) < 0.1] = np.nan
