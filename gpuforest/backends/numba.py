@@ -234,12 +234,15 @@ class NumbaBackend(numpy.NumpyBackend):
         hist = np.zeros((S, k, data.n_codes * width), np.int64)
         none, scratch = Splits.none_yet(0, data.n_channels, 0), search_scratch(training)
 
-        def piece(p: Array) -> None:
-            s, begin, end = map(int, p)
-            of_slot = slots, training.rules, s, s + 1, none, hist, features, ALL_VALUES[0]
-            level(data, *of_slot, begin, end, *scratch)
+        def piece(p: tuple[int, ...]) -> None:
+            first, last, *some = p
+            of_slots = slots, training.rules, first, last, none, hist, features, ALL_VALUES[0]
+            level(data, *of_slots, *some, *scratch)
 
-        parallel_map(piece, cut_pieces(S, k, self.n_threads), self.n_threads)
+        pieces = [(s, s + 1, *some) for s, *some in cut_pieces(S, k, self.n_threads).tolist()]
+        if S >= 4 * self.n_threads:
+            pieces = [(s.start, s.stop, 0, k) for s in cut_evenly(slots.local_rows, TASK_ROWS)]
+        parallel_map(piece, pieces, self.n_threads)
         return hist.reshape(S, k, data.n_codes, width)
 
     def best_split(

@@ -23,12 +23,17 @@ def row_hashes(seed: int, rows: np.ndarray) -> np.ndarray:
     return np.asarray(hashing.hash_at(key, rows.astype(np.uint64)))
 
 
+def n_halvings(n_rows: int) -> int:
+    """How often hashes are halved so that LEARNED_FROM rows of a table, up to twice as many, are
+    expected below."""
+    return max(0, (n_rows // LEARNED_FROM).bit_length() - 1)
+
+
 def chosen(seed: int, ids: np.ndarray, n_rows: int) -> np.ndarray:
     """Which rows, by ids u64[n], a fit with Poisson bags to a table of `n_rows` rows learns edges
     and fixed points from, bool[n]: their hash is below the least power of two that lets expect
     LEARNED_FROM rows. All rows of a small table are chosen."""
-    n_halves = max(0, (n_rows // LEARNED_FROM).bit_length() - 1)
-    return np.asarray(row_hashes(seed, ids) <= np.uint64((2**64 - 1) >> n_halves))
+    return np.asarray(row_hashes(seed, ids) <= np.uint64((2**64 - 1) >> n_halvings(n_rows)))
 
 
 def rows_below(seed: int, n_rows: int, limit: int) -> np.ndarray:

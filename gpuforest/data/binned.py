@@ -228,11 +228,12 @@ class FitInput(NamedTuple):
     exposure: Any = None  # that counts and amounts are proportional to
     row_ids: Any = None  # whose hashes say how often rows count in Poisson bags
     kept: Any = None  # trees of an earlier fit, see estimators/forgetting.py
+    keep_bytes: int = 0  # what tables for deletions may take, see estimators/kept.py
 
     @classmethod
     def of(
         cls, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None,
-        blocks: Any = None, row_ids: Any = None,
+        blocks: Any = None, row_ids: Any = None, keep_bytes: int = 0,
     ) -> FitInput:  # fmt: skip
         if isinstance(X, FitInput):
             return X
@@ -247,7 +248,7 @@ class FitInput(NamedTuple):
                     f"pass no other {name} to fit (BinnedData.from_blocks takes them), or bin "
                     "with categorical_split='subset'"
                 )
-        return cls(X, **given, row_ids=row_ids)
+        return cls(X, **given, row_ids=row_ids, keep_bytes=keep_bytes)
 
 
 def binned_blocks(

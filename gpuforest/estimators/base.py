@@ -23,6 +23,7 @@ from gpuforest.estimators import (
     capabilities,
     fit_scope,
     forgetting,
+    kept,
     memory,
     methods,
     out_of_bag,
@@ -41,7 +42,15 @@ Array = Any
 write_model = imports.deferred("gpuforest.export.model_file", "save")
 to_onnx = imports.deferred("gpuforest.export.onnx", "to_onnx")
 to_treelite = imports.deferred("gpuforest.export.treelite", "to_treelite")
-NOT_PICKLED = ("tree_", "estimators_", "_products_", "_converted_", "_seconds_", "_steps_")
+NOT_PICKLED = (
+    "tree_",
+    "estimators_",
+    "_products_",
+    "_converted_",
+    "_seconds_",
+    "_steps_",
+    "_kept_",
+)
 
 
 class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
@@ -123,6 +132,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     def _fit(self, given: binned.FitInput, seed: int, earlier: Any, backend: base.Backend) -> None:
         """Grow the trees; `earlier`: this estimator, to whose trees warm_start adds, or None."""
         plan = prepare(self, given, seed, backend)
+        if given.keep_bytes:
+            kept.most_rows_for(plan, self._most_trees, given.keep_bytes)
         forest = None
         if earlier is not None:
             forest = earlier.forest_
@@ -140,6 +151,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             if plan.settings.shrinkage == "oob":
                 forest, known = out_of_bag.shrink(plan, self._task, forest, known)
         self._keep(forest, plan)
+        if given.keep_bytes:
+            self._kept_ = kept.tables_of(plan, forest, given.sample_weight, given.keep_bytes)
         if plan.settings.oob_score:
             self._set_oob_score_and_attributes(plan, known)
         else:

@@ -15,7 +15,16 @@ from gpuforest.common import hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import by_ids, foreign, forgetting, methods, out_of_bag, settings, task
+from gpuforest.estimators import (
+    by_ids,
+    foreign,
+    forgetting,
+    kept,
+    methods,
+    out_of_bag,
+    settings,
+    task,
+)
 from gpuforest.estimators.base import BaseTrees, Classifier, Regressor, grown_settings
 from gpuforest.estimators.trees import DecisionTreeClassifier, DecisionTreeRegressor
 from gpuforest.explain.paths import decision_paths, one_tree
@@ -143,17 +152,18 @@ class ByIds:
 
     def fit(
         self: Any, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
-        blocks: Any = None, row_ids: Any = None,
+        blocks: Any = None, row_ids: Any = None, keep_bytes: int = 0,
     ) -> Any:  # fmt: skip
         """Grow the trees."""
         if self.bootstrap == by_ids.POISSON:
             by_ids.check(vars(self))
-        elif row_ids is not None:
+        elif row_ids is not None or keep_bytes:
             raise ValueError(
-                "row_ids say how often rows count in Poisson bags: set bootstrap='poisson', or "
-                "pass no row_ids"
+                "row_ids say how often rows count in Poisson bags, whose forests can keep_bytes: "
+                "set bootstrap='poisson', or pass neither"
             )
-        return BaseTrees.fit(self, FitInput.of(X, y, sample_weight, groups, blocks, row_ids))
+        given = FitInput.of(X, y, sample_weight, groups, blocks, row_ids, keep_bytes)
+        return BaseTrees.fit(self, given)
 
     @property
     def row_ids_(self: Any) -> np.ndarray | None:
@@ -161,25 +171,36 @@ class ByIds:
         check_is_fitted(self)
         return self._sampling_.ids if hasattr(self, "_sampling_") else None
 
+    @property
+    def kept_bytes_(self: Any) -> int:
+        """Bytes that are kept so that rows can leave and join: of histograms, rows and codes."""
+        check_is_fitted(self)
+        return self._kept_.n_bytes if hasattr(self, "_kept_") else 0
 
-def delete(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+
+def delete(self: Any, row_ids: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
     """Become the forest that a fit without some rows gives, bit for bit.
 
-    Trees that do not count these rows stay; the others grow anew. A warning says so where all
-    do, because the rows moved what a fit learns from chosen rows, see docs/row_ids.md.
+    Trees grow anew below the first split that these rows change, and all others stay. A warning
+    says so where all trees grow anew, because the rows moved what a fit learns from chosen rows;
+    see docs/learning.md.
 
     Parameters
     ----------
     row_ids : int or array-like of ints of shape (n,)
         The ids of the rows that leave.
     X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`
+        None: the fit was told by `keep_bytes` to keep what is needed of them.
 
     Raises
     ------
     ValueError
         The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, or no
-        row of a class is left. The forest is then as it was.
+        row of a class is left; or X is None, and it is needed. The forest is then as it was.
     """
+    if X is None:
+        kept.delete(self, row_ids)
+        return self
     return _changed(self, *forgetting.without(self, row_ids, X, [y, sample_weight]))
 
 
@@ -190,14 +211,18 @@ def insert(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -
     ----------
     row_ids : int or array-like of ints of shape (n,)
         The ids of the rows that join.
-    X, y, sample_weight : as of the last fit, with all its rows in the order of `row_ids_`, and
-        the new rows after them
+    X, y, sample_weight : of these rows, if the fit was told to `keep_bytes`; or as of the last
+        fit, with all its rows in the order of `row_ids_`, and the new rows after them
     """
+    if hasattr(self, "_kept_") and arrays.count_rows(X) == np.size(row_ids):
+        kept.insert(self, row_ids, X, y, sample_weight)
+        return self
     return _changed(self, X, y, sample_weight, *forgetting.with_more(self, row_ids, X))
 
 
-def _changed(self: Any, X: Any, y: Any, weight: Any, ids: np.ndarray, kept: forgetting.Kept) -> Any:
-    return BaseTrees.fit(self, FitInput(X, y, weight, row_ids=ids, kept=kept))
+def _changed(self: Any, X: Any, y: Any, weight: Any, ids: np.ndarray, of: forgetting.Kept) -> Any:
+    keep_bytes = self._kept_.most_bytes if hasattr(self, "_kept_") else 0
+    return BaseTrees.fit(self, FitInput(X, y, weight, row_ids=ids, kept=of, keep_bytes=keep_bytes))
 
 
 def drawn_features(self: Any) -> list[np.ndarray]:

@@ -27,7 +27,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
 
     _presets = presets.FOREST_OF_CLASSES
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
-    delete, insert = ensembles.delete, ensembles.insert
+    delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
@@ -39,7 +39,7 @@ class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
     """A random forest for real numbers."""
 
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
-    delete, insert = ensembles.delete, ensembles.insert
+    delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
@@ -63,7 +63,7 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     _splitter = "random"
     _presets = presets.FOREST_OF_CLASSES
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
-    delete, insert = ensembles.delete, ensembles.insert
+    delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
@@ -79,7 +79,7 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
     _splitter = "random"
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
-    delete, insert = ensembles.delete, ensembles.insert
+    delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add

@@ -8,9 +8,7 @@ other rows would grow the same.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,14 +25,16 @@ from gpuforest.core.target import TargetCoding
 from gpuforest.data import arrays, validation
 from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
-from gpuforest.explain.paths import some_trees
-from gpuforest.growing.assemble import in_order
-from gpuforest.growing.changed import regrow
+from gpuforest.estimators.settings import Settings
+from gpuforest.growing.assemble import in_order, merged
+from gpuforest.growing.changed import Changes, Rows, grown_below, upper_of
 from gpuforest.growing.edges import encode_blocks
 from gpuforest.growing.grow import keeping_scratch
+from gpuforest.growing.splice import spliced
 from gpuforest.splits.kinds import kind_in
 
-FEWEST = 64  # rows: of fewer, chance may leave a tree without any, and then it has all
+FEWEST = 64  # rows in the mean of a bag: of fewer, chance may leave a tree without any
+FEWEST_UPPER = 1024  # rows of a node whose search is done again before all below it grows anew
 
 
 class Kept(NamedTuple):
@@ -64,11 +64,14 @@ def ids_of(estimator: Any) -> np.ndarray:
     return np.arange(drawn.n_rows) if drawn.ids is None else drawn.ids
 
 
-def checked_ids(row_ids: Any) -> np.ndarray:
-    ids = np.atleast_1d(arrays.host_array(arrays.to_host(row_ids, "row_ids"), "row_ids"))
-    found = validation.check_ids(ids, len(ids))
-    assert found is not None
-    return found
+def checked_ids(row_ids: Any, known: np.ndarray) -> np.ndarray:
+    """Ids that a user gives, in the type of those that are known; or in another type, where some
+    would not fit."""
+    given = np.atleast_1d(arrays.host_array(arrays.to_host(row_ids, "row_ids"), "row_ids"))
+    ids = validation.check_ids(given, len(given))
+    assert ids is not None
+    fits = ids.dtype == known.dtype or not (ids.astype(np.int64) < 0).any()
+    return ids.astype(known.dtype) if fits else ids.astype(object)
 
 
 def check_length(X: Any, n_rows: int, what: str) -> None:
@@ -76,10 +79,10 @@ def check_length(X: Any, n_rows: int, what: str) -> None:
         raise ValueError(f"X must have {n_rows} rows, {what}, and has {n}")
 
 
-def without(estimator: Any, row_ids: Any, X: Any, of_rows: list[Any]) -> tuple[Any, ...]:
-    """The rows that stay when some leave: X, y and weights, their ids, and what is `Kept`."""
-    known, gone = ids_of(estimator), checked_ids(row_ids)
-    check_length(X, len(known), "those of the fit in the order of row_ids_")
+def stays_without(estimator: Any, row_ids: Any) -> np.ndarray:
+    """Which rows of a fit stay without some, bool[N]."""
+    known = ids_of(estimator)
+    gone = checked_ids(row_ids, known)
     if (strange := ~np.isin(gone, known)).any():
         raise ValueError(
             f"{strange.sum()} of {len(gone)} row_ids are no rows of the fit: {gone[strange][:5]}"
@@ -87,47 +90,69 @@ def without(estimator: Any, row_ids: Any, X: Any, of_rows: list[Any]) -> tuple[A
     stays = ~np.isin(known, gone)
     if not stays.any():
         raise ValueError("row_ids are all rows of the fit, and a forest needs some")
-    at = np.flatnonzero(stays)
+    return np.asarray(stays)
+
+
+def new_ids(estimator: Any, row_ids: Any) -> np.ndarray:
+    """The ids of rows that join, in the type of those of the fit."""
+    known = ids_of(estimator)
+    new = checked_ids(row_ids, known)
+    if new.dtype != known.dtype:
+        raise ValueError(f"row_ids must fit {known.dtype}, the type of the ids of the fit: {new}")
+    if (there := np.isin(new, known)).any():
+        raise ValueError(
+            f"{there.sum()} of {len(new)} row_ids are rows of the fit already: {new[there][:5]}"
+        )
+    return new
+
+
+def without(estimator: Any, row_ids: Any, X: Any, of_rows: list[Any]) -> tuple[Any, ...]:
+    """The rows that stay when some leave: X, y and weights, their ids, and what is `Kept`."""
+    known = ids_of(estimator)
+    check_length(X, len(known), "those of the fit in the order of row_ids_")
+    stays = stays_without(estimator, row_ids)
+    at, leave = np.flatnonzero(stays), np.flatnonzero(~stays)
     parts = [None if part is None else _safe_indexing(part, at) for part in (X, *of_rows)]
-    leave = np.flatnonzero(~stays)
     kept = kept_of(estimator, known[leave], stays, _safe_indexing(X, leave))
     return *parts, known[at], kept
 
 
 def with_more(estimator: Any, row_ids: Any, X: Any) -> tuple[np.ndarray, Kept]:
     """The ids of all rows when some join, and what is `Kept`."""
-    known, new = ids_of(estimator), checked_ids(row_ids)
+    known, new = ids_of(estimator), new_ids(estimator, row_ids)
     check_length(X, len(known) + len(new), "those of the fit and then those that row_ids name")
-    if (there := np.isin(new, known)).any():
-        raise ValueError(
-            f"{there.sum()} of {len(new)} row_ids are rows of the fit already: {new[there][:5]}"
-        )
-    stays = np.ones(len(known), bool)
     join = np.arange(len(known), len(known) + len(new))
-    kept = kept_of(estimator, new, stays, _safe_indexing(X, join))
+    kept = kept_of(estimator, new, np.ones(len(known), bool), _safe_indexing(X, join))
     return np.concatenate([known, new]), kept
 
 
 def kept_of(estimator: Any, changed: np.ndarray, stays: np.ndarray, X: Any) -> Kept:
     """What is kept of an estimator when these rows change."""
-    table, forest = validation.check_table(estimator, X, HOST), estimator.forest_
-    codes = np.concatenate([codes for *_, codes in encode_blocks(table, forest.edges, HOST)])
-    return Kept(forest, estimator._sampling_, changed, stays, codes)
+    codes = codes_of(estimator, X)
+    return Kept(estimator.forest_, estimator._sampling_, changed, stays, codes)
 
 
-def why_anew(plan: TrainingPlan, kept: Kept) -> str:
-    """What the changed rows have moved, so that all trees grow anew; "": nothing."""
-    training, asked = plan.training, plan.settings
-    if not fit_scope.same_edges(kept.forest.edges, training.matrix.edges):
-        return "bin edges"
-    if not fit_scope.same_coding(kept.forest.coding, training.target.coding):
+def codes_of(estimator: Any, X: Any) -> np.ndarray:
+    """The bins of rows, [n, F]."""
+    table = validation.check_table(estimator, X, HOST)
+    blocks = encode_blocks(table, estimator.forest_.edges, HOST)
+    return np.concatenate([codes for *_, codes in blocks])
+
+
+def why_anew(
+    asked: Settings, before: Sampling, now: Sampling, stays: np.ndarray, codings: list[TargetCoding]
+) -> str:
+    """What changed rows have moved besides bin edges, so that all trees grow anew; "": nothing.
+
+    stays : bool, which of the earlier rows are still there"""
+    if not fit_scope.same_coding(*codings):
         return "the fixed point of targets"
-    before, now = kept.sampling, plan.drawn
-    each: Any = [np.ones(s.n_rows) if s.weights is None else s.weights for s in (before, now)]
-    n_stayed = int(kept.stays.sum())
-    if not np.array_equal(each[0][kept.stays], each[1][:n_stayed]) or before.rate != now.rate:
-        return "weights"
-    if min(before.n_rows, now.n_rows) < FEWEST:
+    weights = before.weights, now.weights
+    if any(w is not None for w in weights):
+        each: Any = [np.ones(s.n_rows) if s.weights is None else s.weights for s in (before, now)]
+        if not np.array_equal(each[0][stays], each[1][: np.count_nonzero(stays)]):
+            return "weights"
+    if min(s.n_counted * s.rate for s in (before, now)) < FEWEST:
         return "a table of few rows"
     shares = (asked.min_samples_leaf, asked.min_samples_split)
     of_all = asked.min_weight_fraction_leaf or asked.min_impurity_decrease
@@ -140,44 +165,67 @@ def check_classes(before: TargetCoding, now: TargetCoding) -> None:
     """Refuse rows whose leaving or joining changes the classes."""
     one, other = (c.classes for c in (before, now))
     if one is not None and other is not None and not np.array_equal(one, other):
-        lost = [label for label in one.tolist() if label not in other]
-        new = [label for label in other.tolist() if label not in one]
-        what = f"are the last of class {lost}" if lost else f"bring the new class {new}"
-        raise ValueError(f"the rows {what}, which changes all trees: fit anew")
+        refuse_classes(one, other)
+
+
+def refuse_classes(before: np.ndarray, now: np.ndarray) -> None:
+    lost, new = np.setdiff1d(before, now).tolist(), np.setdiff1d(now, before).tolist()
+    what = f"are the last of class {lost}" if lost else f"bring the new class {new}"
+    raise ValueError(f"the rows {what}, which changes all trees: fit anew")
 
 
 def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
-    """The trees that a fit of the plan grows: kept where no changed row counts, else grown anew.
+    """The trees that a fit of the plan grows, of which only what changed rows touch grows anew.
     Where all are to grow anew, a warning says why, and there are none yet."""
     check_classes(kept.forest.coding, plan.training.target.coding)
-    if why := why_anew(plan, kept):
+    forest, training = kept.forest, keeping_scratch(plan.training)
+    codings = [forest.coding, training.target.coding]
+    why = why_anew(plan.settings, kept.sampling, plan.drawn, kept.stays, codings)
+    if not fit_scope.same_edges(forest.edges, training.matrix.edges):
+        why = "bin edges"
+    if why:
         warnings.warn(f"the rows move {why}, so all trees grow anew", stacklevel=2)
         return []
-    keys = hashing.tree_keys(np, kept.forest.seed, 0, kept.forest.n_trees)
-    keys, ids = hashing.hash_at(keys, hashing.BAG), kept.changed.astype(np.uint64)
-    counted: np.ndarray = RowSampling().poisson(HOST, keys, ids, plan.drawn.steps) > 0
-    return [*_waves(plan, kept, counted)]
+    backend = plan.backend
+    weights = bag_weights(forest.seed, forest.n_trees, plan.drawn, kept.changed)
+    touched = np.flatnonzero(weights.any(axis=1))
+    if not len(touched):
+        return [plain(forest)]
+    if not by_path(plan):
+        first = touched[np.diff(touched, prepend=-2) > 1]
+        last = touched[np.diff(touched, append=forest.n_trees + 1) > 1] + 1
+        runs = zip(first.tolist(), last.tolist(), strict=True)
+        waves = [wave for run in runs for wave in plan.grow(*run)]
+        at = forest.tree_offsets[touched]
+        return [spliced(forest, at, merged(waves, training, backend.n_threads))[0]]
+    nothing = np.zeros((0, 1), training.target.y.dtype)
+    changes = Changes(kept.changed[:0].astype(int), kept.codes, nothing, weights)
+    upper = upper_of(training, backend, forest, FEWEST_UPPER, changes)
+    blocks = [(i, held) for i, held in enumerate(upper.kept) if isinstance(held, Rows)]
+    numbers, held = np.array([i for i, _ in blocks]), [rows for _, rows in blocks]
+    grown = grown_below(upper, training, backend, numbers, held)
+    at = forest.tree_offsets[upper.slots.tree[numbers]] + upper.node[numbers]
+    return [spliced(forest, at, grown)[0]]
 
 
-def _waves(plan: TrainingPlan, kept: Kept, counted: np.ndarray) -> Iterator[Forest]:
-    forest, training = kept.forest, keeping_scratch(plan.training)
-    by_path = (
-        plan.backend.on_host and kind_in(training).by_level and not len(training.rules.signs)
-        and not plan.settings.prunes
-    )  # fmt: skip
-    touched: Any = counted.any(axis=1)
-    for anew, run in groupby(range(forest.n_trees), key=lambda t: bool(touched[t])):
-        first, *more = run
-        last = more[-1] + 1 if more else first + 1
-        if anew and by_path:
-            of_run = counted[first:last]
-            yield regrow(training, plan.backend, forest, first, of_run, kept.codes)
-            continue
-        if anew:
-            yield from plan.grow(first, last)
-            continue
-        trees = some_trees(forest, first, last)
-        nodes = trees.nodes.copy()
-        table = forest.leaf_sums[leaf_rows(nodes[is_leaf(nodes)])]
-        nodes, sums = in_order(nodes, [table], forest.coding)
-        yield replace(trees, nodes=nodes, leaf_sums=sums, leaf_values=None, shrinkage=0.0)
+def by_path(plan: TrainingPlan) -> bool:
+    """Whether the search of a node needs no more than its histograms."""
+    rules, kind = plan.training.rules, kind_in(plan.training)
+    return (
+        plan.backend.on_host and kind.by_level and not len(rules.signs) and not plan.settings.prunes
+    )
+
+
+def bag_weights(seed: int, n_trees: int, drawn: Sampling, ids: np.ndarray) -> np.ndarray:
+    """How often rows with ids [n] count in the bags of trees, i32[T, n]."""
+    keys = hashing.hash_at(hashing.tree_keys(np, seed, 0, n_trees), hashing.BAG)
+    counts: np.ndarray = RowSampling().poisson(HOST, keys, ids.astype(np.uint64), drawn.steps)
+    return counts
+
+
+def plain(forest: Forest) -> Forest:
+    """The forest as its trees have grown."""
+    nodes = forest.nodes.copy()
+    table = forest.leaf_sums[leaf_rows(nodes[is_leaf(nodes)])]
+    nodes, sums = in_order(nodes, [table], forest.coding)
+    return replace(forest, nodes=nodes, leaf_sums=sums, leaf_values=None, shrinkage=0.0)

@@ -77,7 +77,7 @@ def grown_wave(
         leaf_sums = _in_node_order(backend, offsets, nodes, leaf_sums)
     if n_words:
         edges, combines = training.matrix.edges, training.combines
-        words = _sets_in_order(nodes, set_at, words, edges, combines)
+        words = sets_in_order(nodes, set_at, words, edges, combines)
     return _forest(training, nodes, offsets, leaf_sums, words)
 
 
@@ -152,7 +152,7 @@ def _on_host(backend: Backend, subtrees: Subtrees, n_before: int) -> Subtrees:
     return Subtrees(**arrays, leaf_sums=NO_NUMBERS)
 
 
-def _sets_in_order(
+def sets_in_order(
     nodes: np.ndarray, set_at: np.ndarray, sets: np.ndarray, edges: BinEdges, combines: bool
 ) -> np.ndarray:
     """The sets u64[...] in the order of the nodes u64[M]; set_at i64[M] is where they are now."""

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from gpuforest.splits.kinds import kind_in
 
 Prune = Callable[[Forest], Forest]
 Worker = tuple[Training, Backend, Active]
+T = TypeVar("T")
 
 
 def grow(
@@ -40,19 +42,32 @@ def grow(
 ) -> list[Forest]:
     """Grow the trees begin .. n_trees - 1 of the seed wave by wave, as memory allows; see `merged`.
     `prune` cuts a wave back as soon as it has grown: unpruned trees of one wave are in memory."""
-    n_new = n_trees - begin
-    if not n_new:  # max_features="oob" may have grown all of them
+    if begin == n_trees:  # max_features="oob" may have grown all of them
         return []
+    return over_waves(training, backend, begin, n_trees, partial(grow_wave, prune))
+
+
+def over_waves(
+    training: Training, backend: Backend, begin: int, n_trees: int,
+    work: Callable[[Worker, int, int], T],
+) -> list[T]:  # fmt: skip
+    """`work` on workers and the trees first .. last - 1 of each wave, as memory allows."""
+    n_new, idle = n_trees - begin, SimpleQueue[Worker]()
     workers, size = workers_of(training, backend, n_new)
-    idle: SimpleQueue[Worker] = SimpleQueue()
     for worker in workers:
         idle.put(worker)
+
+    def wave(first: int) -> T:
+        worker = idle.get()
+        try:
+            return work(worker, first, min(first + size, n_trees))
+        finally:
+            idle.put(worker)
+
     return parallel.parallel_map(
-        partial(grow_wave, idle, n_trees, size, prune),
-        range(begin, n_trees, size),
-        len(workers),
+        wave, range(begin, n_trees, size), len(workers),
         lambda n: progress.report(min(n * size, n_new), n_new),
-    )
+    )  # fmt: skip
 
 
 def workers_of(training: Training, backend: Backend, n_trees: int) -> tuple[list[Worker], int]:
@@ -77,33 +92,33 @@ def keeping_scratch(training: Training) -> Training:
     return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
-def grow_wave(
-    idle: SimpleQueue[Worker], n_trees: int, size: int, prune: Prune | None, first: int
-) -> Forest:
-    """Grow the trees first .. min(first + size, n_trees) - 1 on an idle worker."""
-    training, backend, active = worker = idle.get()
-    kind, last = kind_in(training), min(first + size, n_trees)
-    try:
-        with active():
-            frontier = roots(training, backend, first, last)
-            deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
-            levels: list[Level] = []
-            handed_over: list[Frontier] = []
-            while frontier.n_slots:
-                level, frontier = advance(training, backend, kind, frontier, deep_rows, handed_over)
-                levels.append(level)
-            deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
-            del frontier, handed_over  # their rows make room
-            subtrees = [
-                backend.grow_subtrees(training, deep, kind)
-                if deep.n_slots
-                else no_subtrees(backend.xp, deep)
-            ]
-            del deep
-            wave = grown_wave(backend, training, levels, subtrees)
-            return wave if prune is None else prune(wave)
-    finally:
-        idle.put(worker)
+def grow_wave(prune: Prune | None, worker: Worker, first: int, last: int) -> Forest:
+    """Grow the trees first .. last - 1 on an idle worker."""
+    training, backend, active = worker
+    with active():
+        slots = [roots(training, backend, first, last)]
+        wave = grow_from(training, backend, kind_in(training), slots)
+        return wave if prune is None else prune(wave)
+
+
+def grow_from(training: Training, backend: Backend, kind: Kind, slots: list[Frontier]) -> Forest:
+    """The trees whose roots are the slots of a frontier, which is taken out of its list."""
+    frontier = slots.pop()
+    deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
+    levels: list[Level] = []
+    handed_over: list[Frontier] = []
+    while frontier.n_slots:
+        level, frontier = advance(training, backend, kind, frontier, deep_rows, handed_over)
+        levels.append(level)
+    deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
+    del frontier, handed_over  # their rows make room
+    subtrees = [
+        backend.grow_subtrees(training, deep, kind)
+        if deep.n_slots
+        else no_subtrees(backend.xp, deep)
+    ]
+    del deep
+    return grown_wave(backend, training, levels, subtrees)
 
 
 def advance(

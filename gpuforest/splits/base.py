@@ -88,6 +88,13 @@ class Kind:
     ) -> Splits:
         """The best split of each slot by the first need[s] varying ones of features i32[S, k]."""
         hist = backend.histogram(training, slots, features)
+        return self.best_of(backend, training, slots, hist, features, need)
+
+    def best_of(
+        self, backend: Backend, training: Training, slots: Frontier, hist: Array, features: Array,
+        need: Array,
+    ) -> Splits:  # fmt: skip
+        """As `best`, from the histograms of these features; it reads no row."""
         return backend.best_split(training, slots, hist, features, need)
 
     def move(self, backend: Backend, training: Training, slots: Frontier, splits: Splits) -> Moved:
@@ -138,14 +145,14 @@ class Sets(Kind):
         matrices = max(1, training.n_channels // training.n_codes)
         return super().slot_bytes(training) * IN_ORDER * matrices
 
-    def best(
-        self, backend: Backend, training: Training, slots: Frontier, features: Array, need: Array
-    ) -> Splits:
+    def best_of(
+        self, backend: Backend, training: Training, slots: Frontier, hist: Array, features: Array,
+        need: Array,
+    ) -> Splits:  # fmt: skip
         """Bins of categories are put in the order in which their best set is a cut."""
         matrix, rules = training.matrix, training.rules
         xp, is_set = backend.xp, backend.asarray(matrix.edges.kinds == CATEGORICAL)
         keys = slots.key if rules.random else slots.key[:0]
-        hist = backend.histogram(training, slots, features)
         hist, order = in_order(xp, hist, features, is_set, training.n_channels, rules, keys)
         # missing values are a category like the others
         n_bins = matrix.n_bins + xp.astype(is_set, matrix.n_bins.dtype)

@@ -1,7 +1,6 @@
 """Rows that leave or join: the forest is that of a fit with the other rows, node by node."""
 
 import sys
-from inspect import signature
 
 import numpy as np
 import pytest
@@ -10,11 +9,13 @@ from paths import has_numba
 from sweeps import swept
 
 import gpuforest as gf
+from gpuforest.backends import rows as rows_of
 from gpuforest.backends.numpy import NumpyBackend
+from gpuforest.backends.rows import chosen
+from gpuforest.estimators import kept
 from gpuforest.growing import bags
 
 N = 300
-KEEPS = "keep_bytes" in signature(gf.RandomForestClassifier.fit).parameters
 BACKENDS = ["numpy", *["numba"] * has_numba]
 KINDS = [
     (gf.RandomForestClassifier, {}),
@@ -35,6 +36,7 @@ def table(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 6, (2 * N, 5)) * 1.0
     X[rng.random(X.shape) < 0.1] = np.nan
+    X[[10, 20, 400], 3] = 9  # a rare category
     y = (np.nan_to_num(X[:, 0]) + rng.integers(0, 3, 2 * N)).clip(0, 7)
     y[:2] = 0, 7
     return rng, X, y, rng.permutation(10 * N)[: 2 * N]
@@ -78,6 +80,54 @@ def test_rows_leave_and_join(kind, params, seed, backend):
         assert_same(forest, fitted(held), X)
 
 
+KEPT = [
+    (gf.RandomForestClassifier, {"min_samples_leaf": 3}),
+    (gf.RandomForestRegressor, {"max_features": 1.0}),
+    (gf.RandomForestRegressor, {"shrinkage": 2.0, "max_features": 2}),
+    (gf.ExtraTreesRegressor, {"min_samples_leaf": 5}),
+    (gf.ExtraTreesClassifier, {"categorical_features": [2, 3]}),
+    (gf.RandomForestClassifier, {"categorical_features": [2], "criterion": "entropy"}),
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("kind", "params"), KEPT)
+@pytest.mark.parametrize("seed", swept(1, [*range(25)]))
+def test_kept_rows_leave_and_join(kind, params, seed, backend, monkeypatch):
+    """Without the other rows, where blocks hold few rows and upper nodes many."""
+    monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
+    monkeypatch.setattr(rows_of, "LEARNED_FROM", 20)
+    rng, X, y, ids = table(seed)
+    y = np.digitize(y, [2, 5]) if hasattr(kind, "predict_proba") else y
+    weight = rng.integers(1, 4, 2 * N) * 1.0 if seed % 2 else None
+    how = {"n_estimators": 4, "random_state": seed, "bootstrap": "poisson", "backend": backend}
+
+    def rows(at):
+        return X[at], y[at], None if weight is None else weight[at]
+
+    def fitted(at, **options):
+        return kind(**how | params).fit(*rows(at), row_ids=ids[at], **options)
+
+    held, n_changes = np.arange(N), 0
+    forest = fitted(held, keep_bytes=10**8)
+    for n in (1, 1, 9, 1, 30):
+        for join in (False, True):
+            pool = np.setdiff1d(np.arange(2 * N), held) if join else held
+            some = rng.choice(pool, n, replace=False)
+            try:
+                forest.insert(ids[some], *rows(some)) if join else forest.delete(ids[some])
+            except ValueError as error:
+                assert "all trees grow anew: pass X and y of all rows" in str(error)
+                assert_same(forest, fitted(held), X)
+                continue
+            assert not chosen(forest.seed_, ids[some].astype(np.uint64), N).any()
+            held = np.concatenate([held, some]) if join else held[~np.isin(held, some)]
+            assert_same(forest, fitted(held), X)
+            n_changes += 1
+    assert n_changes > 2
+    assert 0 < forest.kept_bytes_ < 10**8
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_trees_without_the_rows_stay(backend, recwarn):
     """A row that no tree counts changes nothing but what is known of rows."""
@@ -111,9 +161,10 @@ def test_what_moves_an_edge_grows_anew():
     (lambda f, X, y, ids: f.delete(ids[0], X[1:], y[1:]), f"X must have {2 * N} rows"),
     (lambda f, X, y, ids: f.delete([0.5], X, y), "row_ids must be 1 integers"),
     (lambda f, X, y, ids: f.delete(ids[y == 7], X, y), r"are the last of class \[7.0\]"),
-    (lambda f, X, y, ids: f.insert(ids[:1], X, y), f"X must have {2 * N + 1} rows"),
+    (lambda f, X, y, ids: f.insert([-7], X, y), f"X must have {2 * N + 1} rows"),
     (lambda f, X, y, ids: f.insert(ids[0], np.vstack([X, X[:1]]), y), "are rows of the fit al"),
     (lambda f, X, y, ids: f.insert(-1, np.vstack([X, X[:1]]), [*y, 8]), r"bring the new class \[8"),
+    (lambda f, X, y, ids: f.delete(ids[0]), "or fit with keep_bytes, which keeps what this needs"),
     (lambda f, X, y, ids: f.set_params(n_estimators=9).delete(ids[0], X, y), "change no parameter"),
 ])  # fmt: skip
 def test_bad_input_leaves_the_forest_as_it_was(change, why):
@@ -147,18 +198,21 @@ def interrupting(call, at):
     return started
 
 
-@pytest.mark.parametrize("keep", [{}, *[{"keep_bytes": 10**8}] * KEEPS])
+@pytest.mark.parametrize("keep_bytes", [0, 10**8])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_interrupt_leaves_the_forest_as_it_was(backend, keep):
+def test_an_interrupt_leaves_the_forest_as_it_was(backend, keep_bytes, monkeypatch):
+    monkeypatch.setattr(rows_of, "LEARNED_FROM", 60)
+    monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
     _, X, y, ids = table(3)
 
     def fitted():
         forest = gf.RandomForestRegressor(3, bootstrap="poisson", random_state=0, backend=backend)
-        return forest.fit(X, y, row_ids=ids, **keep)
+        return forest.fit(X, y, row_ids=ids, keep_bytes=keep_bytes)
 
     def delete(forest):
-        return forest.delete(ids[7:9], *(() if keep else (X, y)))
+        return forest.delete(gone, *(() if keep_bytes else (X, y)))
 
+    gone = ids[~chosen(fitted().seed_, ids.astype(np.uint64), len(ids))][:3]
     delete(fitted())  # loads kernels
     forest, other = fitted(), fitted()
     n, before = interrupting(lambda: delete(other), -1), forest.digest_
