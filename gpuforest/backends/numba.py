@@ -240,7 +240,7 @@ class NumbaBackend(numpy.NumpyBackend):
             level(data, *of_slots, *some, *scratch)
 
         pieces = [(s, s + 1, *some) for s, *some in cut_pieces(S, k, self.n_threads).tolist()]
-        if S >= 4 * self.n_threads:
+        if 4 * self.n_threads <= S:
             pieces = [(s.start, s.stop, 0, k) for s in cut_evenly(slots.local_rows, TASK_ROWS)]
         parallel_map(piece, pieces, self.n_threads)
         return hist.reshape(S, k, data.n_codes, width)

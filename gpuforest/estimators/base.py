@@ -133,7 +133,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         """Grow the trees; `earlier`: this estimator, to whose trees warm_start adds, or None."""
         plan = prepare(self, given, seed, backend)
         if given.keep_bytes:
-            kept.most_rows_for(plan, self._most_trees, given.keep_bytes)
+            kept.check(plan, self._most_trees, given.keep_bytes)
         forest = None
         if earlier is not None:
             forest = earlier.forest_

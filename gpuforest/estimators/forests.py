@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gpuforest.core.nodes import is_leaf
 from gpuforest.data.arrays import to_host
-from gpuforest.estimators import bases, ensembles, learning, params, presets
+from gpuforest.estimators import bases, ensembles, influence, learning, params, presets
 from gpuforest.growing import predict as prediction
 
 
@@ -28,6 +28,7 @@ class RandomForestClassifier(ensembles.ForestClassifier, presets.HasPresets):
     _presets = presets.FOREST_OF_CLASSES
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
+    influence = influence.influence
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
@@ -40,6 +41,7 @@ class RandomForestRegressor(ensembles.ForestRegressor, presets.HasPresets):
 
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
+    influence = influence.influence
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
@@ -64,6 +66,7 @@ class ExtraTreesClassifier(ensembles.ForestClassifier, presets.HasPresets):
     _presets = presets.FOREST_OF_CLASSES
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
+    influence = influence.influence
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add
@@ -80,6 +83,7 @@ class ExtraTreesRegressor(ensembles.ForestRegressor, presets.HasPresets):
     _splitter = "random"
     fit, row_ids_ = ensembles.ByIds.fit, ensembles.ByIds.row_ids_
     delete, insert, kept_bytes_ = ensembles.delete, ensembles.insert, ensembles.ByIds.kept_bytes_
+    influence = influence.influence
     min_samples_leaf_ = property(ensembles.fewest_rows)
     shrinkage_ = property(ensembles.shrinkage)
     refit, add_rows, __add__ = learning.refit, learning.add_rows, learning.add

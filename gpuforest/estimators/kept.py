@@ -80,7 +80,9 @@ def tables(estimator: Any) -> Tables:
     return kept
 
 
-def tables_of(plan: TrainingPlan, forest: Forest, weight: Any, most_bytes: int) -> Tables:
+def tables_of(
+    plan: TrainingPlan, forest: Forest, weight: Any, most_bytes: int, fewest: int = FEWEST_KEPT
+) -> Tables:
     """What is kept of a fit in so many bytes; a ValueError if they are too few."""
     plan = replace(plan, training=keeping_scratch(plan.training))
     most_rows, numbers = (
@@ -93,14 +95,26 @@ def tables_of(plan: TrainingPlan, forest: Forest, weight: Any, most_bytes: int) 
     return Tables(plan, upper, numbers, numbers[:0], weight, most_bytes, most_rows)
 
 
-def most_rows_for(plan: TrainingPlan, n_trees: int, most_bytes: int) -> int:
+def check(plan: TrainingPlan, n_trees: int, most_bytes: int) -> None:
+    """Raise a ValueError if a fit cannot keep tables of so many bytes."""
+    if plan.settings.oob_score or plan.training.target.coding.priors is not None:
+        raise ValueError(
+            "oob_score and priors are learned from all rows: pass keep_bytes=0, and all data to "
+            "delete"
+        )
+    most_rows_for(plan, n_trees, most_bytes)
+
+
+def most_rows_for(
+    plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = FEWEST_KEPT
+) -> int:
     """The rows of a block, so that what is kept of a fit takes at most so many bytes; a ValueError
     if there is no way, or the kind of tree has no upper nodes."""
-    training, drawn, coding = plan.training, plan.drawn, plan.training.target.coding
-    if not forgetting.by_path(plan) or plan.settings.oob_score or coding.priors is not None:
+    training, drawn = plan.training, plan.drawn
+    if not forgetting.by_path(plan):
         raise ValueError(
-            "keep_bytes keeps histograms of cuts and sets, for trees of the CPU without pruning, "
-            "monotonic_cst, oob_score and priors: pass keep_bytes=0, and all data to delete"
+            "histograms are kept of cuts and sets, for trees of the CPU without pruning and "
+            "monotonic_cst: pass keep_bytes=0, and all data to delete"
         )
     matrix, bag = training.matrix, n_trees * drawn.n_counted * -np.expm1(-drawn.rate)
     rows = 5 * bag + matrix.codes.nbytes + training.target.y.nbytes
@@ -111,7 +125,7 @@ def most_rows_for(plan: TrainingPlan, n_trees: int, most_bytes: int) -> int:
         )
     node = training.rules.n_tried * training.n_codes * training.hist_channels
     node *= np.dtype(sums_dtype(training)).itemsize
-    most_rows = FEWEST_KEPT
+    most_rows = fewest
     while rows + 2 * bag / most_rows * node > most_bytes and most_rows < bag:
         most_rows *= 2
     return most_rows

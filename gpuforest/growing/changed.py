@@ -19,7 +19,7 @@ from gpuforest.backends.slots import all_equal, pairs
 from gpuforest.common import hashing
 from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Frontier, Splits
-from gpuforest.core.nodes import SET_BIN, unpack
+from gpuforest.core.nodes import SET_BIN, is_leaf, unpack
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.bags import tree_features
@@ -110,6 +110,9 @@ def histograms(
 def stacked(hists: list[Histogram]) -> Histogram:
     """Features i32[n, k] (-1: none) and sums i64[n, k, B * width] of n nodes."""
     k = max(len(h.features) for h in hists)
+    if all(len(h.features) == k for h in hists):
+        features, sums = map(np.stack, zip(*hists, strict=True))
+        return Histogram(features, sums.astype(np.int64))
     features = np.full((len(hists), k), -1, np.int32)
     sums = np.zeros((len(hists), k, hists[0].sums.shape[1]), np.int64)
     for i, hist in enumerate(hists):
@@ -458,18 +461,23 @@ def changed(
     below[anew.node] = 0
     for i, rows in zip(anew.node.tolist(), anew.rows, strict=True):
         kept[i] = rows
-    after = Upper(slots, upper.splits, node, below, kept, upper.root).only(~gone)
-    return forest, unfolded(after, training, backend, forest, most_rows)
+    after = Upper(slots, upper.splits, node, below, kept, upper.root)
+    # upper nodes that have become blocks stay so until rows change there again
+    blocks = anew.node[upper.below[anew.node] == 0]
+    if gone.any():
+        after, blocks = after.only(~gone), (np.cumsum(~gone) - 1)[blocks]
+    return forest, unfolded(after, training, backend, forest, most_rows, blocks)
 
 
 def unfolded(
-    upper: Upper, training: Training, backend: Backend, forest: Forest, most_rows: int
-) -> Upper:
-    """The upper nodes, where blocks of many rows have upper nodes below them, too."""
-    large = [
-        i for i, kept in enumerate(upper.kept)
-        if isinstance(kept, Rows) and len(kept.rows) > 2 * most_rows
-    ]  # fmt: skip
+    upper: Upper, training: Training, backend: Backend, forest: Forest, most_rows: int,
+    blocks: np.ndarray,
+) -> Upper:  # fmt: skip
+    """The upper nodes, where some blocks i64[n], if they hold many rows, have upper nodes below."""
+    splits = ~is_leaf(
+        forest.nodes[forest.tree_offsets[upper.slots.tree[blocks]] + upper.node[blocks]]
+    )
+    large = [i for i in blocks[splits].tolist() if len(upper.kept[i].rows) > 2 * most_rows]
     if not large:
         return upper
     at, held = np.array(large), [upper.rows_below(i) for i in large]

@@ -1,0 +1,205 @@
+"""Influence of training rows: what a forest would predict without each of them.
+
+Each row is left out by a fit of all others, of which only what the row changes is grown; see
+growing/changed.py. Bins and fixed point stay those of the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpuforest.backends import registry
+from gpuforest.backends.base import Backend
+from gpuforest.common import progress
+from gpuforest.core.forest import Forest
+from gpuforest.core.nodes import is_leaf, leaf_rows
+from gpuforest.core.training import Training
+from gpuforest.data import arrays
+from gpuforest.data.binned import FitInput
+from gpuforest.estimators import fit_scope, forgetting, kept
+from gpuforest.estimators.prepare import prepare
+from gpuforest.growing.changed import (
+    NUMPY,
+    Changes,
+    goes_left,
+    grown_below,
+    search_again,
+    splits_of,
+)
+from gpuforest.growing.splice import children, places_below
+
+ROWS_AT_ONCE = 64  # that are left out, each in trees of their own
+MOST_BYTES = 2**31  # of tables that are made for one call
+FEWEST_ROWS = 256  # of a block: many rows are left out
+LEAST_SHARE = 1e-15  # whose logarithm is taken, as scikit-learn's log_loss
+
+
+def influence(
+    self: Any, X_test: Any, y_test: Any = None, row_ids: Any = None, X: Any = None, y: Any = None,
+    sample_weight: Any = None,
+) -> np.ndarray:  # fmt: skip
+    """What leaving out each of some training rows changes, by true fits of the others.
+
+    Bins, and the fixed point of numbers, stay as they are, as if they were given; all else is that
+    of a fit without the row. Leave-one-out influence is Cook's ("Detection of influential
+    observation in linear regression", Technometrics 19, 1977).
+
+    Parameters
+    ----------
+    X_test : array-like of shape (n_test, n_features)
+    y_test : array-like of shape (n_test,), default=None
+        None: changes of predictions; else of the mean loss, which is the log loss for classes and
+        the squared error for numbers.
+    row_ids : int or array-like of ints of shape (n,), default=None
+        The rows that are left out, each by itself; None: all rows of the fit.
+    X, y, sample_weight : as of the fit; not needed if it was told to `keep_bytes`
+
+    Returns
+    -------
+    change : float64 array
+        Without the row minus with it: of the loss, of shape (n,), where a negative one says that
+        the row does harm; or of predictions, of shape (n, n_test), or (n, n_test, n_classes)
+
+    Raises
+    ------
+    ValueError
+        The bags are not of `bootstrap="poisson"`, the forest is shrunk or has several outputs,
+        ids are unknown, or X is None and needed.
+    """
+    forest: Forest = self.forest_
+    at = _numbers(self, row_ids)
+    if forest.shrinkage or forest.coding.n_outputs > 1 or forest.leaf_values is not None:
+        raise ValueError(
+            "influence adds up changes of leaves of one output: set shrinkage=0 and fit without "
+            "monotonic_cst"
+        )
+    tables = self._kept_ if X is None and hasattr(self, "_kept_") else None
+    if tables is None and X is None:
+        kept.tables(self)  # which says what is needed
+    codes = forgetting.codes_of(self, X_test)
+    score = None if y_test is None else _loss_of(self, y_test, len(codes))
+
+    def work(backend: Backend) -> np.ndarray:
+        of = tables or _tables_now(self, X, y, sample_weight, backend)
+        parts = np.array_split(at, -(-len(at) // ROWS_AT_ONCE))
+        with progress.stage("leaving out"):
+            found = [_changes(of, forest, codes, part, score) for part in parts]
+        return np.concatenate(found)
+
+    result: np.ndarray = registry.run_on_backend(work, **self._chosen(X_test if X is None else X))
+    return result
+
+
+def _numbers(estimator: Any, row_ids: Any) -> np.ndarray:
+    """The places i64[n] of rows among those of the fit."""
+    known = forgetting.ids_of(estimator)
+    if row_ids is None:
+        return np.arange(len(known))
+    forgetting.stays_without(estimator, row_ids)
+    ids, order = forgetting.checked_ids(row_ids, known), np.argsort(known, kind="stable")
+    return np.asarray(order[np.searchsorted(known[order], ids)])
+
+
+def _loss_of(estimator: Any, y_test: Any, n_rows: int) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of predictions f64[..., n_rows, n_values] that gives their mean loss f64[...]."""
+    y = arrays.host_array(arrays.to_host(y_test, "y_test"), "y_test")
+    if y.shape != (n_rows,):
+        raise ValueError(f"y_test must have {n_rows} values, one for each row of X_test: {y.shape}")
+    classes, rows = estimator.forest_.coding.classes, np.arange(n_rows)
+    if classes is None:
+        return lambda values: np.mean((values[..., 0] - y) ** 2, axis=-1)
+    code = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    if (strange := classes[code] != y).any():
+        raise ValueError(f"y_test has classes that the forest does not know: {y[strange][:3]}")
+
+    def log_loss(shares: np.ndarray) -> np.ndarray:
+        return np.asarray(-np.log(np.maximum(shares[..., rows, code], LEAST_SHARE)).mean(axis=-1))
+
+    return log_loss
+
+
+def _tables_now(self: Any, X: Any, y: Any, sample_weight: Any, backend: Backend) -> kept.Tables:
+    """Tables of all rows of a fit."""
+    given = FitInput.of(X, y, sample_weight, row_ids=self.row_ids_)
+    plan = prepare(fit_scope.snapshot(self), given, self.seed_, backend)
+    edges, coding = plan.training.matrix.edges, plan.training.target.coding
+    same = fit_scope.same_edges(edges, self.forest_.edges)
+    if not same or not fit_scope.same_coding(coding, self.forest_.coding):
+        raise ValueError("X, y and sample_weight must be those of the last fit, and they are not")
+    return kept.tables_of(plan, self.forest_, sample_weight, MOST_BYTES, FEWEST_ROWS)
+
+
+def _changes(
+    tables: kept.Tables, forest: Forest, codes: np.ndarray, at: np.ndarray, score: Any
+) -> np.ndarray:
+    """What leaving out each of some training rows i64[m] changes of the predictions of rows with
+    codes [n, F], or of their score."""
+    plan, numbers = tables.plan, tables.numbers[at]
+    training, backend, drawn = plan.training, plan.backend, plan.drawn
+    weights = -forgetting.bag_weights(forest.seed, forest.n_trees, drawn, drawn.row_keys[at])
+    if drawn.weights is not None:
+        weights = weights * drawn.weights[at]
+    of_rows = training.matrix.codes[numbers], training.target.y[numbers], weights
+    changes, case = Changes(numbers, *of_rows), np.arange(len(at))
+    anew, _ = search_again(tables.upper, training, backend, changes, case)
+    sums = np.zeros((len(codes), forest.values.shape[1]))
+    sums = backend.accumulate(forest, codes, range(forest.n_trees), None, sums)
+    change = np.zeros((len(at), *sums.shape))
+    if len(anew.node):
+        grown = grown_below(tables.upper, training, backend, anew.node, anew.rows)
+        grown = replace(grown, combine=forest.combine)
+        tree = tables.upper.slots.tree[anew.node]
+        node = forest.tree_offsets[tree] + tables.upper.node[anew.node]
+        leaves = backend.apply(forest, codes) + forest.tree_offsets[:-1]
+        unit, row = _rows_below(forest, tree, node, leaves)
+        gain = _values(grown, _walk(training, grown, unit, codes[row]))
+        gain = gain - _values(forest, leaves[row, tree[unit]])
+        np.add.at(change, (anew.case[unit], row), gain)
+    both = [forest.combined(s.reshape(-1, sums.shape[1])) for s in (sums, sums + change)]
+    before, after = both[0], both[1].reshape(change.shape)
+    if score is not None:
+        return np.asarray(score(after) - score(before))
+    return np.asarray(after - before if forest.coding.is_classes else (after - before)[..., 0])
+
+
+def _rows_below(
+    forest: Forest, tree: np.ndarray, node: np.ndarray, leaves: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of numbers of nodes i64[P], of trees i64[P], and of rows, with leaves i64[n, T], that
+    pass them, i64[m] each."""
+    begin, end = places_below(forest, node)
+    ends = is_leaf(forest.nodes[node])
+    begin, end = np.where(ends, node, begin), np.where(ends, node + 1, end)
+    units, rows = [], []
+    for t in np.unique(tree).tolist():
+        of_tree, order = np.flatnonzero(tree == t), np.argsort(leaves[:, t], kind="stable")
+        low, high = (np.searchsorted(leaves[order, t], e[of_tree]) for e in (begin, end))
+        count = high - low
+        units.append(np.repeat(of_tree, count))
+        first = np.repeat(low - (np.cumsum(count) - count), count)
+        rows.append(order[first + np.arange(len(first))])
+    return np.concatenate(units), np.concatenate(rows)
+
+
+def _walk(training: Training, forest: Forest, tree: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The leaves i64[m] that rows with codes [m, F] reach, each in one tree, i64[m]."""
+    node, going, missing = np.zeros(len(tree), int), np.arange(len(tree)), forest.edges.missing_code
+    while len(going):
+        splits = splits_of(training, forest, tree[going], node[going])
+        going, splits = (
+            going[splits.feature >= 0],
+            splits.take(NUMPY, np.flatnonzero(splits.feature >= 0)),
+        )
+        left = goes_left(splits, np.arange(len(going)), codes[going], missing)
+        at = forest.tree_offsets[tree[going]] + node[going]
+        node[going] = children(forest.nodes[at]) + ~left
+    return np.asarray(forest.tree_offsets[tree] + node)
+
+
+def _values(forest: Forest, leaves: np.ndarray) -> np.ndarray:
+    """What leaves i64[m] predict, f64[m, n_values]."""
+    return forest.values[leaf_rows(forest.nodes[leaves])]

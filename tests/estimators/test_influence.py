@@ -1,0 +1,85 @@
+"""Influence of training rows: the predictions of fits without each of them."""
+
+import numpy as np
+import pytest
+from paths import has_numba
+
+import gpuforest as gf
+from gpuforest.backends import rows as rows_of
+from gpuforest.backends.rows import chosen
+from gpuforest.estimators import influence, kept
+
+BACKENDS = ["numpy", *["numba"] * has_numba]
+
+
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, (400, 4)) * 1.0
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.nan_to_num(X[:, 0]) + rng.integers(0, 3, 400)
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("kind", "params"), [
+    (gf.RandomForestClassifier, {"categorical_features": [1], "min_samples_leaf": 2}),
+    (gf.RandomForestClassifier, {"voting": "hard", "priors": {0: 0.2, 1: 0.8}}),
+    (gf.RandomForestRegressor, {"max_depth": 5}),
+])  # fmt: skip
+def test_influence_is_that_of_fits_without_a_row(kind, params, backend, monkeypatch):
+    monkeypatch.setattr(influence, "FEWEST_ROWS", 16)
+    monkeypatch.setattr(kept, "FEWEST_KEPT", 16)
+    monkeypatch.setattr(rows_of, "LEARNED_FROM", 20)
+    X, y, X_test, y_test = table()
+    if kind is gf.RandomForestClassifier:
+        y, y_test = (y > 3) * 1, (y_test > 3) * 1
+    weight = np.arange(300) % 3 + 1.0
+    how = {"n_estimators": 5, "random_state": 3, "bootstrap": "poisson", "backend": backend}
+    forest = kind(**how | params).fit(X, y, weight, row_ids=np.arange(300) * 7)
+    free = np.flatnonzero(~chosen(forest.seed_, np.arange(300, dtype=np.uint64) * 7, 300))
+    some, data = free[[30, 7, 100, 55]], (X, y, weight)
+    found = forest.influence(X_test, row_ids=some * 7, X=X, y=y, sample_weight=weight)
+    losses = forest.influence(X_test, y_test, some * 7, X, y, weight)
+    predict = getattr(forest, "predict_proba", forest.predict)
+    before = predict(X_test)
+    for i, row in enumerate(some):
+        rest = np.arange(300) != row
+        ids = np.flatnonzero(rest) * 7
+        other = kind(**how | params).fit(*(part[rest] for part in data), row_ids=ids)
+        after = getattr(other, "predict_proba", other.predict)(X_test)
+        assert np.allclose(found[i], after - before, atol=1e-12)
+        assert np.isclose(losses[i], loss(after, y_test) - loss(before, y_test), atol=1e-12)
+    assert np.abs(found).max() > 0
+    if "priors" not in params:
+        keeping = kind(**how | params).fit(
+            X, y, weight, row_ids=np.arange(300) * 7, keep_bytes=10**8
+        )
+        assert np.allclose(keeping.influence(X_test, row_ids=some * 7), found, atol=1e-12)
+
+
+def loss(predicted, y):
+    if predicted.ndim == 1:
+        return np.mean((predicted - y) ** 2)
+    return -np.log(np.maximum(predicted[np.arange(len(y)), y], 1e-15)).mean()
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    ({"row_ids": [3]}, "pass X and y of all rows, or fit with keep_bytes"),
+    ({"row_ids": [999]}, "are no rows of the fit"),
+    ({"y_test": [1, 2], "row_ids": [3]}, "y_test must have 100 values"),
+    ({"X": 1, "row_ids": [3]}, "must be those of the last fit"),
+])  # fmt: skip
+def test_bad_input(change, why):
+    X, y, X_test, _ = table()
+    forest = gf.RandomForestRegressor(2, bootstrap="poisson", random_state=0).fit(X, y)
+    if "X" in change or "y_test" in change:
+        change = change | {"X": 2 * X, "y": y}
+    with pytest.raises(ValueError, match=why):
+        forest.influence(X_test, **change)
+
+
+def test_shrunk_forests_are_refused():
+    X, y, X_test, _ = table()
+    forest = gf.RandomForestRegressor(2, bootstrap="poisson", shrinkage=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="set shrinkage=0"):
+        forest.influence(X_test, X=X, y=y)
