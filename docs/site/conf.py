@@ -76,7 +76,10 @@ SEARCH = {
     "rare_classes": ["imbalanced classes", "balanced random forest", "class weights", "priors"],
     "groups": ["grouped data", "clustered data", "repeated measures", "group k-fold", "groups"],
     "importances": ["feature importance", "variable importance", "permutation importance"],
-    "learning": ["refit", "incremental learning", "merge forests", "prune an ensemble"],
+    "learning": [
+        "refit", "incremental learning", "merge forests", "prune an ensemble",
+        "machine unlearning", "forget a row", "right to erasure", "influence",
+    ],
     "install": ["install", "pip install", "python versions", "windows", "macos", "platforms"],
     "oblique": ["oblique splits", "oblique", "linear combinations"],
     "out_of_bag": ["out-of-bag", "oob", "number of trees"],

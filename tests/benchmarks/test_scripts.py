@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import accuracy, categories, cluster, first_contact, public_data, record, turns
+from benchmarks import (
+    accuracy,
+    categories,
+    cluster,
+    first_contact,
+    forgetting,
+    public_data,
+    record,
+    turns,
+)
 from benchmarks import versions as of_versions
 from benchmarks.presets import __main__ as presets
 from benchmarks.presets.methods import Encoded, sklearn_forest
@@ -95,6 +104,19 @@ def test_versions(run):
     assert [line["work"] for line in lines] == ["depth 8", "boosting"]
     assert all(line["before"] > 0 and line["median_ratio"] > 0 for line in lines)
     assert "| depth 8 |" in printed
+
+
+def test_forgetting(run):
+    options = "--trees", 2, "--ways", "data passed", "--splits", 1
+    [line], printed = run(forgetting, "--rows", 400, *options)
+    assert line["same"]
+    assert line["row_count"] + line["row_anew_count"] == 7
+    assert "| fit s, median | data passed |" in printed
+    options = "--part", "rivals", "--sets", "cancer", "--methods", "gpuforest", "--deletions", 3
+    line = run(forgetting, *options, "--trees", 2)[0][-1]
+    assert line["same"]
+    assert line["rows"] == 455
+    assert line["deletions_share"] > 0
 
 
 def test_presets(run, monkeypatch):

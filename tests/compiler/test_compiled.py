@@ -43,7 +43,7 @@ for forest, y in (
 ):
     forest.fit(X, y)
     digest.update(forest.forest_.nodes.tobytes() + forest.forest_.values.tobytes())
-    digest.update(forest.predict(X).tobytes())
+    digest.update(forest.predict(X).tobytes() + forest.digest_.encode())
 print(digest.hexdigest())
 """
 NEEDED = (

@@ -1,5 +1,7 @@
 """Rows that leave or join: the forest is that of a fit with the other rows, node by node."""
 
+import sys
+
 import numpy as np
 import pytest
 from engine import same_forest
@@ -161,6 +163,7 @@ def test_what_moves_an_edge_grows_anew():
     (lambda f, X, y, ids: f.delete(ids[y == 7], X, y), r"are the last of class \[7.0\]"),
     (lambda f, X, y, ids: f.insert([-7], X, y), f"X must have {2 * N + 1} rows"),
     (lambda f, X, y, ids: f.insert(ids[0], np.vstack([X, X[:1]]), y), "are rows of the fit al"),
+    (lambda f, X, y, ids: f.insert(-1, np.vstack([X, X[:1]]), [*y, 8]), r"bring the new class \[8"),
     (lambda f, X, y, ids: f.delete(ids[0]), "or fit with keep_bytes, which keeps what this needs"),
     (lambda f, X, y, ids: f.set_params(n_estimators=9).delete(ids[0], X, y), "change no parameter"),
 ])  # fmt: skip
@@ -171,5 +174,52 @@ def test_bad_input_leaves_the_forest_as_it_was(change, why):
     with pytest.raises(ValueError, match=why):
         change(forest, X, y, ids)
     assert forest.forest_ is before
+    assert np.array_equal(forest.row_ids_, ids)
     with pytest.raises(ValueError, match="fit with bootstrap='poisson'"):
         gf.RandomForestClassifier(3).fit(X, y).delete(0, X, y)
+
+
+def interrupting(call, at):
+    """Interrupt a call at the start of a function of the package; returns how many started."""
+    started = 0
+
+    def count(frame, event, _):
+        nonlocal started
+        if event == "call" and "gpuforest" in frame.f_code.co_filename:
+            started += 1
+            if started == at:
+                raise KeyboardInterrupt
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return started
+
+
+@pytest.mark.parametrize("keep_bytes", [0, 10**8])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_interrupt_leaves_the_forest_as_it_was(backend, keep_bytes, monkeypatch):
+    monkeypatch.setattr(rows_of, "LEARNED_FROM", 60)
+    monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
+    _, X, y, ids = table(3)
+
+    def fitted():
+        forest = gf.RandomForestRegressor(3, bootstrap="poisson", random_state=0, backend=backend)
+        return forest.fit(X, y, row_ids=ids, keep_bytes=keep_bytes)
+
+    def delete(forest):
+        return forest.delete(gone, *(() if keep_bytes else (X, y)))
+
+    gone = ids[~chosen(fitted().seed_, ids.astype(np.uint64), len(ids))][:3]
+    delete(fitted())  # loads kernels
+    forest, other = fitted(), fitted()
+    n, before = interrupting(lambda: delete(other), -1), forest.digest_
+    assert n > 50
+    for at in np.linspace(1, 0.95 * n, 20).astype(int).tolist():
+        with pytest.raises(KeyboardInterrupt):
+            interrupting(lambda at=at: delete(forest), at)
+        assert forest.digest_ == before != other.digest_
+        assert np.array_equal(forest.row_ids_, ids)
+    assert delete(forest).digest_ == other.digest_

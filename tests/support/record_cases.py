@@ -253,6 +253,7 @@ def of_tools() -> Iterator[Case]:
     yield case("DecisionTreeRegressor", "weights", walks, min_samples_leaf=3)
     yield case("ExtraTreesRegressor", "outputs categories", walks, **SETS)
     yield case(R, "few", "feature_importances_", CPU, criterion="absolute_error")
+    yield case(C, "weights", "digest_", CPU, bootstrap="poisson")
     scored: dict[str, Any] = {"oob_score": True, "n_estimators": 9}
     yield case(C, "few", "oob_decision_function_ oob_curve_ permutation", EVERY, **scored)
     yield case(C, "outputs weights", "oob_decision_function_ permutation", **scored)
