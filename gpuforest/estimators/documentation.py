@@ -54,6 +54,7 @@ ATTRIBUTES: dict[str, Any] = {
     "backend_": ("str", "Name of the backend that grew the trees."),
     "forest_": ("gpuforest.core.forest.Forest", "The trees as arrays."),
     "estimators_": ("list of DecisionTreeClassifier", "The trees."),
+    "kept_bytes_": ("int", "Bytes that are kept because of `keep_bytes`; 0: none."),
     "row_ids_": ("int64 or uint64 ndarray of shape (n_samples,), or None",
         "The ids that the fit was given; None: the rows' numbers."),
     "estimators_samples_": ("list of int32 ndarray", "The rows of each tree's bag."),
@@ -112,6 +113,10 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "row_ids": ("array-like of int of shape (n_samples,), default=None",
         'With bootstrap="poisson", integers that tell rows apart: a row counts in each tree by its '
         "id, wherever it stands. None: the numbers of the rows. See docs/row_ids.md."),
+    "keep_bytes": ("int or str, default=0",
+        "What may be kept, at most, of rows, bins and histograms, so that `delete` and `influence` "
+        "need no data, and `insert` only the new rows, in far less time; such as '1GB'. See "
+        "docs/learning.md."),
     "fit treatment": ("array-like of shape (n_samples,)",
         "What the effect is of: 0 or 1, or real numbers."),
     "fit instrument": (LABELS,

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from gpuforest.backends.numpy import NumpyBackend
-from gpuforest.common import hashing
+from gpuforest.common import arguments, hashing
 from gpuforest.core.target import CheckedTarget
 from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
@@ -154,7 +154,7 @@ class ByIds:
 
     def fit(
         self: T, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None,
-        blocks: Any = None, row_ids: Any = None, keep_bytes: int = 0,
+        blocks: Any = None, row_ids: Any = None, keep_bytes: int | str = 0,
     ) -> T:  # fmt: skip
         """Grow the trees."""
         forest: Any = self
@@ -165,7 +165,8 @@ class ByIds:
                 "row_ids say how often rows count in Poisson bags, whose forests can keep_bytes: "
                 "set bootstrap='poisson', or pass neither"
             )
-        given = FitInput.of(X, y, sample_weight, groups, blocks, row_ids, keep_bytes)
+        most = arguments.byte_count(keep_bytes) or 0
+        given = FitInput.of(X, y, sample_weight, groups, blocks, row_ids, most)
         BaseTrees.fit(forest, given)
         return self
 

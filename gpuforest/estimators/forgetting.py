@@ -56,6 +56,11 @@ def ids_of(estimator: Any) -> np.ndarray:
             "rows leave or join a forest whose bags are drawn by ids of rows: fit with "
             "bootstrap='poisson'"
         )
+    if hasattr(estimator, "_altered_"):
+        raise ValueError(
+            f"{estimator._altered_} has changed the trees since their fit, so they are not those "
+            "of its rows: fit anew"
+        )
     if estimator.forest_.n_trees != estimator.n_estimators:
         raise ValueError(
             f"the forest has {estimator.forest_.n_trees} trees, and n_estimators is "
@@ -65,8 +70,7 @@ def ids_of(estimator: Any) -> np.ndarray:
 
 
 def checked_ids(row_ids: Any, known: np.ndarray) -> np.ndarray:
-    """Ids that a user gives, in the type of those that are known; or in another type, where some
-    would not fit."""
+    """Ids that a user gives, in the type of known ones; in another type, where some do not fit."""
     given = np.atleast_1d(arrays.host_array(arrays.to_host(row_ids, "row_ids"), "row_ids"))
     ids = validation.check_ids(given, len(given))
     assert ids is not None
@@ -83,11 +87,12 @@ def stays_without(estimator: Any, row_ids: Any) -> np.ndarray:
     """Which rows of a fit stay without some, bool[N]."""
     known = ids_of(estimator)
     gone = checked_ids(row_ids, known)
-    if (strange := ~np.isin(gone, known)).any():
-        raise ValueError(
-            f"{strange.sum()} of {len(gone)} row_ids are no rows of the fit: {gone[strange][:5]}"
-        )
     stays = ~np.isin(known, gone)
+    if np.count_nonzero(stays) > len(known) - len(gone):
+        strange = gone[~np.isin(gone, known)]
+        raise ValueError(
+            f"{len(strange)} of {len(gone)} row_ids are no rows of the fit: {strange[:5]}"
+        )
     if not stays.any():
         raise ValueError("row_ids are all rows of the fit, and a forest needs some")
     return np.asarray(stays)
@@ -175,7 +180,7 @@ def refuse_classes(before: np.ndarray, now: np.ndarray) -> None:
 
 
 def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
-    """The trees that a fit of the plan grows, of which only what changed rows touch grows anew.
+    """The trees of a fit by the plan; only what changed rows touch grows anew.
     Where all are to grow anew, a warning says why, and there are none yet."""
     check_classes(kept.forest.coding, plan.training.target.coding)
     forest, training = kept.forest, keeping_scratch(plan.training)

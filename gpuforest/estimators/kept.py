@@ -15,6 +15,7 @@ from gpuforest.backends.rows import chosen, n_halvings
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
+from gpuforest.core.training import Training
 from gpuforest.data import arrays, validation
 from gpuforest.data.categories import ALWAYS_KEPT
 from gpuforest.estimators import by_ids, fit_scope, forgetting
@@ -84,15 +85,21 @@ def tables_of(
     plan: TrainingPlan, forest: Forest, weight: Any, most_bytes: int, fewest: int = FEWEST_KEPT
 ) -> Tables:
     """What is kept of a fit in so many bytes; a ValueError if they are too few."""
-    plan = replace(plan, training=keeping_scratch(plan.training))
-    most_rows, numbers = (
-        most_rows_for(plan, forest.n_trees, most_bytes, fewest),
-        np.arange(plan.drawn.n_rows),
-    )
+    plan = replace(plan, training=keeping_scratch(of_its_own(plan.training)))
+    most_rows = most_rows_for(plan, forest.n_trees, most_bytes, fewest)
+    numbers = np.arange(plan.drawn.n_rows)
     upper = upper_of(plan.training, plan.backend, forest, most_rows)
     if weight is not None:
         weight = validation.check_weights(arrays.to_host(weight, "sample_weight"), len(numbers))
     return Tables(plan, upper, numbers, numbers[:0], weight, most_bytes, most_rows)
+
+
+def of_its_own(training: Training) -> Training:
+    """The training with copies of codes and targets, which may be those that a user passed."""
+    target, matrix = training.target, training.matrix
+    codes = matrix.codes.T.copy().T
+    matrix, target = replace(matrix, codes=codes), replace(target, y=target.y.copy())
+    return replace(training, matrix=matrix, target=target)
 
 
 def check(plan: TrainingPlan, n_trees: int, most_bytes: int) -> None:

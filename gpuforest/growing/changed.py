@@ -23,7 +23,7 @@ from gpuforest.core.nodes import SET_BIN, is_leaf, unpack
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.bags import tree_features
-from gpuforest.growing.grow import Worker, gaining, grow_from, over_waves, roots
+from gpuforest.growing.grow import Idle, gaining, grow, grow_from, roots, working
 from gpuforest.growing.splice import children, spliced
 from gpuforest.splits.base import Kind, draw_features
 from gpuforest.splits.kinds import kind_in
@@ -231,15 +231,15 @@ def upper_of(
         before. Then only nodes that these reach are looked at, and one whose split is no longer
         the best is a block. None: the forest grew from the training"""
 
-    def wave(worker: Worker, first: int, last: int) -> Upper:
-        at, on, active = worker
-        with active():
-            slots = roots(at, on, first, last)
+    def wave(idle: Idle, n_trees: int, size: int, first: int) -> Upper:
+        with working(idle) as (training, backend):
+            slots = roots(training, backend, first, min(first + size, n_trees))
             slots = replace(slots, tree=slots.tree + np.int32(first), allowed=allowed)
-            return follow(at, on, forest, slots, np.zeros(last - first, int), most_rows, changes)
+            node = np.zeros(slots.n_slots, int)
+            return follow(training, backend, forest, slots, node, most_rows, changes)
 
     allowed = allowed_of(training, forest, backend)
-    return Upper.join(over_waves(training, backend, 0, forest.n_trees, wave))
+    return Upper.join(grow(training, backend, 0, forest.n_trees, work=wave))
 
 
 def allowed_of(training: Training, forest: Forest, backend: Backend) -> Any:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -34,40 +35,40 @@ from gpuforest.splits.kinds import kind_in
 
 Prune = Callable[[Forest], Forest]
 Worker = tuple[Training, Backend, Active]
-T = TypeVar("T")
+Idle = SimpleQueue[Worker]
+Work = Callable[[Idle, int, int, int], Any]  # on idle workers, n_trees, trees of a wave, the first
 
 
 def grow(
-    training: Training, backend: Backend, begin: int, n_trees: int, prune: Prune | None = None
-) -> list[Forest]:
+    training: Training, backend: Backend, begin: int, n_trees: int, prune: Prune | None = None,
+    work: Work | None = None,
+) -> list[Any]:  # fmt: skip
     """Grow the trees begin .. n_trees - 1 of the seed wave by wave, as memory allows; see `merged`.
-    `prune` cuts a wave back as soon as it has grown: unpruned trees of one wave are in memory."""
-    if begin == n_trees:  # max_features="oob" may have grown all of them
+    `prune` cuts a wave back as soon as it has grown: unpruned trees of one wave are in memory.
+    `work` takes the place of `grow_wave`, which grows forests."""
+    n_new, idle = n_trees - begin, Idle()
+    if not n_new:  # max_features="oob" may have grown all of them
         return []
-    return over_waves(training, backend, begin, n_trees, partial(grow_wave, prune))
-
-
-def over_waves(
-    training: Training, backend: Backend, begin: int, n_trees: int,
-    work: Callable[[Worker, int, int], T],
-) -> list[T]:  # fmt: skip
-    """`work` on workers and the trees first .. last - 1 of each wave, as memory allows."""
-    n_new, idle = n_trees - begin, SimpleQueue[Worker]()
     workers, size = workers_of(training, backend, n_new)
     for worker in workers:
         idle.put(worker)
-
-    def wave(first: int) -> T:
-        worker = idle.get()
-        try:
-            return work(worker, first, min(first + size, n_trees))
-        finally:
-            idle.put(worker)
-
     return parallel.parallel_map(
-        wave, range(begin, n_trees, size), len(workers),
+        partial(work or partial(grow_wave, prune), idle, n_trees, size),
+        range(begin, n_trees, size),
+        len(workers),
         lambda n: progress.report(min(n * size, n_new), n_new),
-    )  # fmt: skip
+    )
+
+
+@contextmanager
+def working(idle: Idle) -> Iterator[tuple[Training, Backend]]:
+    """The training and the backend of an idle worker, which is idle again afterwards."""
+    training, backend, active = worker = idle.get()
+    try:
+        with active():
+            yield training, backend
+    finally:
+        idle.put(worker)
 
 
 def workers_of(training: Training, backend: Backend, n_trees: int) -> tuple[list[Worker], int]:
@@ -92,11 +93,10 @@ def keeping_scratch(training: Training) -> Training:
     return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
-def grow_wave(prune: Prune | None, worker: Worker, first: int, last: int) -> Forest:
-    """Grow the trees first .. last - 1 on an idle worker."""
-    training, backend, active = worker
-    with active():
-        slots = [roots(training, backend, first, last)]
+def grow_wave(prune: Prune | None, idle: Idle, n_trees: int, size: int, first: int) -> Forest:
+    """Grow the trees first .. min(first + size, n_trees) - 1 on an idle worker."""
+    with working(idle) as (training, backend):
+        slots = [roots(training, backend, first, min(first + size, n_trees))]
         wave = grow_from(training, backend, kind_in(training), slots)
         return wave if prune is None else prune(wave)
 

@@ -115,7 +115,7 @@ def spliced(forest: Forest, at: np.ndarray, grown: Forest) -> tuple[Forest, Move
     placed, sums = _with_table(forest, grown, placed)
     return replace(
         forest, nodes=placed, tree_offsets=new_offsets, leaf_sums=sums, sets=sets, oblique=oblique,
-        multiway=forest.multiway or grown.multiway, leaf_values=None, shrinkage=0.0,
+        leaf_values=None, shrinkage=0.0,
     ), moves  # fmt: skip
 
 

@@ -192,7 +192,7 @@ def test_refused_ids(ids, message):
 def test_refused_parameters():
     X, y, _ = table(gf.RandomForestClassifier, 300)
     for params, given, message in (
-        ({"bootstrap": True}, {"row_ids": IDS}, "set bootstrap='poisson', or pass no row_ids"),
+        ({"bootstrap": True}, {"row_ids": IDS}, "set bootstrap='poisson', or pass neither"),
         ({"max_samples": 30}, {}, "max_samples=30 with bootstrap='poisson': pass how often"),
         ({"max_samples": 17.0}, {}, "a float up to 16"),
         ({"class_weight": "balanced_subsample"}, {}, "counts all rows of a bag"),
