@@ -1,6 +1,6 @@
 """Influence of training rows: what a forest would predict without each of them.
 
-Each row is left out by a fit of all others, of which only what the row changes is grown; see
+Each row is left out by a fit of all others; only what the row changes is grown, see
 growing/changed.py. Bins and fixed point stay those of the fit.
 """
 
