@@ -13,7 +13,7 @@ from gpuforest.kernels.edges.numpy import edges as edges_of
 
 # A fit with Poisson bags learns edges and fixed points from this number of rows, up to twice it, so
 # that one row hardly ever moves them; docs/row_ids.md has what more rows would gain
-LEARNED_FROM = 2500
+LEARNED_FROM = 2400
 BLOCK_ROWS = 65_536  # rows encoded at once, at most, but see `block_rows`
 
 

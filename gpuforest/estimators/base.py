@@ -152,7 +152,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 forest, known = out_of_bag.shrink(plan, self._task, forest, known)
         self._keep(forest, plan)
         if given.keep_bytes:
-            self._kept_ = kept.tables_of(plan, forest, given.sample_weight, given.keep_bytes)
+            self._kept_ = kept.tables_of(plan, forest, given, given.keep_bytes)
         if plan.settings.oob_score:
             self._set_oob_score_and_attributes(plan, known)
         else:

@@ -23,6 +23,7 @@ from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.core.rules import Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.data import arrays, validation
+from gpuforest.data.binned import BinnedData
 from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import Settings
@@ -34,6 +35,7 @@ from gpuforest.growing.splice import spliced
 from gpuforest.splits.kinds import kind_in
 
 FEWEST = 64  # rows in the mean of a bag: of fewer, chance may leave a tree without any
+FEW = 8  # changed rows; more take about the time of a fit where histograms are not kept
 FEWEST_UPPER = 1024  # rows of a node whose search is done again before all below it grows anew
 
 
@@ -79,8 +81,18 @@ def checked_ids(row_ids: Any, known: np.ndarray) -> np.ndarray:
 
 
 def check_length(X: Any, n_rows: int, what: str) -> None:
+    if isinstance(X, BinnedData):
+        raise ValueError("rows are taken from arrays and frames: fit binned data with keep_bytes")
     if (n := arrays.count_rows(X)) != n_rows:
         raise ValueError(f"X must have {n_rows} rows, {what}, and has {n}")
+
+
+def check_known(ids: np.ndarray, known: np.ndarray) -> None:
+    """Raise a ValueError if ids are no ids of the fit."""
+    if (strange := ids[~np.isin(ids, known)]).size:
+        raise ValueError(
+            f"{len(strange)} of {len(ids)} row_ids are no rows of the fit: {strange[:5]}"
+        )
 
 
 def stays_without(estimator: Any, row_ids: Any) -> np.ndarray:
@@ -89,10 +101,7 @@ def stays_without(estimator: Any, row_ids: Any) -> np.ndarray:
     gone = checked_ids(row_ids, known)
     stays = ~np.isin(known, gone)
     if np.count_nonzero(stays) > len(known) - len(gone):
-        strange = gone[~np.isin(gone, known)]
-        raise ValueError(
-            f"{len(strange)} of {len(gone)} row_ids are no rows of the fit: {strange[:5]}"
-        )
+        check_known(gone, known)
     if not stays.any():
         raise ValueError("row_ids are all rows of the fit, and a forest needs some")
     return np.asarray(stays)
@@ -196,7 +205,9 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
     touched = np.flatnonzero(weights.any(axis=1))
     if not len(touched):
         return [plain(forest)]
-    if not by_path(plan):
+    if len(touched) == forest.n_trees > 1 and weights.shape[1] > FEW:
+        return []
+    if not by_path(plan) or weights.shape[1] > FEW:
         first = touched[np.diff(touched, prepend=-2) > 1]
         last = touched[np.diff(touched, append=forest.n_trees + 1) > 1] + 1
         runs = zip(first.tolist(), last.tolist(), strict=True)

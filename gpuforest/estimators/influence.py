@@ -17,22 +17,15 @@ from gpuforest.backends.base import Backend
 from gpuforest.common import progress
 from gpuforest.core.forest import Forest
 from gpuforest.core.nodes import is_leaf, leaf_rows
-from gpuforest.core.training import Training
 from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
 from gpuforest.estimators import fit_scope, forgetting, kept
 from gpuforest.estimators.prepare import prepare
-from gpuforest.growing.changed import (
-    NUMPY,
-    Changes,
-    goes_left,
-    grown_below,
-    search_again,
-    splits_of,
-)
+from gpuforest.growing.changed import Changes, goes_left, grown_below, search_again
 from gpuforest.growing.splice import children, places_below
 
 ROWS_AT_ONCE = 64  # that are left out, each in trees of their own
+PAIRS_AT_ONCE = 2**25  # of rows and trees that compiled code walks
 MOST_BYTES = 2**31  # of tables that are made for one call
 FEWEST_ROWS = 256  # of a block: many rows are left out
 LEAST_SHARE = 1e-15  # whose logarithm is taken, as scikit-learn's log_loss
@@ -100,8 +93,8 @@ def _numbers(estimator: Any, row_ids: Any) -> np.ndarray:
     known = forgetting.ids_of(estimator)
     if row_ids is None:
         return np.arange(len(known))
-    forgetting.stays_without(estimator, row_ids)
     ids, order = forgetting.checked_ids(row_ids, known), np.argsort(known, kind="stable")
+    forgetting.check_known(ids, known)
     return np.asarray(order[np.searchsorted(known[order], ids)])
 
 
@@ -131,7 +124,7 @@ def _tables_now(self: Any, X: Any, y: Any, sample_weight: Any, backend: Backend)
     same = fit_scope.same_edges(edges, self.forest_.edges)
     if not same or not fit_scope.same_coding(coding, self.forest_.coding):
         raise ValueError("X, y and sample_weight must be those of the last fit, and they are not")
-    return kept.tables_of(plan, self.forest_, sample_weight, MOST_BYTES, FEWEST_ROWS)
+    return kept.tables_of(plan, self.forest_, given, MOST_BYTES, FEWEST_ROWS)
 
 
 def _changes(
@@ -146,7 +139,7 @@ def _changes(
         weights = weights * drawn.weights[at]
     of_rows = training.matrix.codes[numbers], training.target.y[numbers], weights
     changes, case = Changes(numbers, *of_rows), np.arange(len(at))
-    anew, _ = search_again(tables.upper, training, backend, changes, case)
+    anew, _ = search_again(tables.upper, training, backend, forest, changes, case)
     sums = np.zeros((len(codes), forest.values.shape[1]))
     sums = backend.accumulate(forest, codes, range(forest.n_trees), None, sums)
     change = np.zeros((len(at), *sums.shape))
@@ -157,7 +150,7 @@ def _changes(
         node = forest.tree_offsets[tree] + tables.upper.node[anew.node]
         leaves = backend.apply(forest, codes) + forest.tree_offsets[:-1]
         unit, row = _rows_below(forest, tree, node, leaves)
-        gain = _values(grown, _walk(training, grown, unit, codes[row]))
+        gain = _values(grown, _leaves(grown, unit, row, codes, backend))
         gain = gain - _values(forest, leaves[row, tree[unit]])
         np.add.at(change, (anew.case[unit], row), gain)
     both = [forest.combined(s.reshape(-1, sums.shape[1])) for s in (sums, sums + change)]
@@ -186,21 +179,21 @@ def _rows_below(
     return np.concatenate(units), np.concatenate(rows)
 
 
-def _walk(training: Training, forest: Forest, tree: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The leaves i64[m] that rows with codes [m, F] reach, each in one tree, i64[m]."""
-    node, going, missing = np.zeros(len(tree), int), np.arange(len(tree)), forest.edges.missing_code
-    while len(going):
-        splits = splits_of(training, forest, tree[going], node[going])
-        going, splits = (
-            going[splits.feature >= 0],
-            splits.take(NUMPY, np.flatnonzero(splits.feature >= 0)),
-        )
-        left = goes_left(splits, np.arange(len(going)), codes[going], missing)
-        at = forest.tree_offsets[tree[going]] + node[going]
-        node[going] = children(forest.nodes[at]) + ~left
-    return np.asarray(forest.tree_offsets[tree] + node)
+def _leaves(
+    grown: Forest, tree: np.ndarray, row: np.ndarray, codes: np.ndarray, backend: Backend
+) -> np.ndarray:
+    """The leaves i64[m] that rows i64[m] with codes [n, F] reach, each in one tree, i64[m]."""
+    size = len(codes) * grown.n_trees
+    if len(tree) > size // 16 and size < PAIRS_AT_ONCE:  # compiled walks of all rows are faster
+        return np.asarray(grown.tree_offsets[tree] + backend.apply(grown, codes)[row, tree])
+    root = grown.tree_offsets[tree]
+    at, going = root.copy(), np.arange(len(tree))
+    while len(going := going[~is_leaf(grown.nodes[at[going]])]):
+        left = goes_left(grown, at[going], codes[row[going]])
+        at[going] = root[going] + children(grown.nodes[at[going]]) + ~left
+    return np.asarray(at)
 
 
 def _values(forest: Forest, leaves: np.ndarray) -> np.ndarray:
     """What leaves i64[m] predict, f64[m, n_values]."""
-    return forest.values[leaf_rows(forest.nodes[leaves])]
+    return np.asarray(forest.values[leaf_rows(forest.nodes[leaves])])

@@ -17,6 +17,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.target import CheckedTarget
 from gpuforest.core.training import Training
 from gpuforest.data import arrays, validation
+from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.data.categories import ALWAYS_KEPT
 from gpuforest.estimators import by_ids, fit_scope, forgetting
 from gpuforest.estimators.plan import TrainingPlan
@@ -45,6 +46,7 @@ class Tables:
     weight: np.ndarray | None
     most_bytes: int
     most_rows: int
+    known_edges: bool  # bins are those of `BinnedData`, which no row moves
 
     @property
     def n_bytes(self) -> int:
@@ -82,20 +84,21 @@ def tables(estimator: Any) -> Tables:
 
 
 def tables_of(
-    plan: TrainingPlan, forest: Forest, weight: Any, most_bytes: int, fewest: int = FEWEST_KEPT
+    plan: TrainingPlan, forest: Forest, given: FitInput, most_bytes: int, fewest: int = FEWEST_KEPT
 ) -> Tables:
-    """What is kept of a fit in so many bytes; a ValueError if they are too few."""
+    """What is kept of a fit in at most this number of bytes; a ValueError if it takes more."""
     plan = replace(plan, training=keeping_scratch(of_its_own(plan.training)))
     most_rows = most_rows_for(plan, forest.n_trees, most_bytes, fewest)
     numbers = np.arange(plan.drawn.n_rows)
     upper = upper_of(plan.training, plan.backend, forest, most_rows)
-    if weight is not None:
+    if (weight := given.sample_weight) is not None:
         weight = validation.check_weights(arrays.to_host(weight, "sample_weight"), len(numbers))
-    return Tables(plan, upper, numbers, numbers[:0], weight, most_bytes, most_rows)
+    known, free = isinstance(given.X, BinnedData), numbers[:0]
+    return Tables(plan, upper, numbers, free, weight, most_bytes, most_rows, known)
 
 
 def of_its_own(training: Training) -> Training:
-    """The training with copies of codes and targets, which may be those that a user passed."""
+    """The training with copies of codes and targets: the user may have passed these arrays."""
     target, matrix = training.target, training.matrix
     codes = matrix.codes.T.copy().T
     matrix, target = replace(matrix, codes=codes), replace(target, y=target.y.copy())
@@ -115,13 +118,13 @@ def check(plan: TrainingPlan, n_trees: int, most_bytes: int) -> None:
 def most_rows_for(
     plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = FEWEST_KEPT
 ) -> int:
-    """The rows of a block, so that what is kept of a fit takes at most so many bytes; a ValueError
-    if there is no way, or the kind of tree has no upper nodes."""
+    """The rows of a block, so that what is kept of a fit takes at most `most_bytes`; a ValueError if
+    there is no way, or the kind of tree has no upper nodes."""
     training, drawn = plan.training, plan.drawn
     if not forgetting.by_path(plan):
         raise ValueError(
             "histograms are kept of cuts and sets, for trees of the CPU without pruning and "
-            "monotonic_cst: pass keep_bytes=0, and all data to delete"
+            "monotonic_cst, which influence and keep_bytes need"
         )
     matrix, bag = training.matrix, n_trees * drawn.n_counted * -np.expm1(-drawn.rate)
     rows = 5 * bag + matrix.codes.nbytes + training.target.y.nbytes
@@ -174,6 +177,8 @@ def moved(estimator: Any, tables: Tables, ids: np.ndarray, codes: np.ndarray, si
     a fit learns from X; "": nothing."""
     plan, n = tables.plan, tables.plan.drawn.n_counted
     seed, keys = plan.training.seed, ids.astype(np.uint64)
+    if tables.known_edges:
+        return ""
     if n_halvings(n) != n_halvings(n + sign * len(ids)):
         return "the number of rows that bin edges come from"
     if (count := int(chosen(seed, keys, n).sum())) > 0:
@@ -220,6 +225,8 @@ def change(estimator: Any, leave: np.ndarray, join: Joining | None = None) -> No
         if not (held := np.bincount(column, minlength=len(labels)) > 0).all():
             forgetting.refuse_classes(labels, labels[held])
     if checked.classes is None:
+        if (check_all := training.rules.criterion.check) is not None:
+            check_all(checked.values)
         on = On(training.rules.criterion, plan.backend, forest.seed)
         encoded = estimator._task.encode_target(checked, drawn, on)
         codings[1] = encoded.coding
@@ -257,19 +264,29 @@ def delete(estimator: Any, row_ids: Any) -> None:
     change(estimator, np.flatnonzero(~forgetting.stays_without(estimator, row_ids)))
 
 
+def new_target(plan: TrainingPlan, y: Any, n_rows: int) -> CheckedTarget:
+    """The target of rows that join; a ValueError if it has new classes, or something wrong."""
+    known = plan.checked.classes
+    if known is None:
+        any_sum = replace(plan.training.rules.criterion, check=None)  # that looks at all rows
+        return validation.check_numbers(y, n_rows, any_sum, plan.backend)
+    target = validation.check_labels(y, n_rows, plan.backend)
+    for old, new in zip(known, target.classes or (), strict=True):
+        if not np.isin(new, old).all():
+            forgetting.refuse_classes(old, np.union1d(old, new))
+    return target
+
+
 def insert(estimator: Any, row_ids: Any, X: Any, y: Any, weight: Any) -> None:
     """Let rows join an estimator that keeps tables; X, y, weight : of these rows alone."""
     plan, ids = tables(estimator).plan, forgetting.new_ids(estimator, row_ids)
     forgetting.check_length(X, len(ids), "those that row_ids name")
     codes = forgetting.codes_of(estimator, X)
-    on = On(plan.training.rules.criterion, plan.backend, estimator.seed_)
-    target = estimator._task.check(y, len(ids), on)
-    known = plan.checked.classes
-    for old, new in zip(known or (), target.classes or (), strict=True):
-        if not np.isin(new, old).all():
-            forgetting.refuse_classes(old, np.union1d(old, new))
+    target = new_target(plan, y, len(ids))
     if (weight is None) != (estimator._kept_.weight is None):
         raise ValueError("pass sample_weight for new rows if, and only if, the fit was given some")
-    if weight is not None:
-        weight = validation.check_weights(arrays.to_host(weight, "sample_weight"), len(ids))
+    if weight is not None:  # together with others, rows may weigh nothing
+        weight = np.append(arrays.to_host(weight, "sample_weight"), 1.0)
+        checked: Any = validation.check_weights(weight, len(ids) + 1)
+        weight = checked[:-1]
     change(estimator, np.zeros(0, int), Joining(ids, codes, target, weight))

@@ -55,15 +55,16 @@ def same_splits(one: Splits, other: Splits) -> np.ndarray:
     return np.asarray(same)
 
 
-def goes_left(splits: Splits, at: np.ndarray, codes: np.ndarray, missing: int) -> np.ndarray:
-    """Whether rows with codes [n, F] go left at the splits numbered `at` i64[n], bool[n]."""
-    code = codes[np.arange(len(at)), splits.feature[at]].astype(np.int64)
-    left = code <= splits.bin[at]
-    by_set = np.flatnonzero(splits.bin[at] == SET_BIN)
+def goes_left(forest: Forest, at: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Whether rows with codes [n, F] go left at splits i64[n] of a forest, bool[n]."""
+    feature, bins, missing_left, _ = unpack(np, forest.nodes[at])
+    code = codes[np.arange(len(at)), feature].astype(np.int64)
+    left, by_set = code <= bins, np.flatnonzero(bins == SET_BIN)
     if len(by_set):
-        words = splits.sets[at[by_set], code[by_set] >> 6]
+        word = forest.set_at[at[by_set]] + (code[by_set] >> 6)  # of a missing value: any
+        words = forest.sets[np.minimum(word, len(forest.sets) - 1)]
         left[by_set] = words >> (code[by_set] & 63).astype(np.uint64) & np.uint64(1)
-    return np.asarray(np.where(code == missing, splits.missing_left[at], left))
+    return np.asarray(np.where(code == forest.edges.missing_code, missing_left, left))
 
 
 class Histogram(NamedTuple):
@@ -286,7 +287,7 @@ def follow(
         stays = going[at]
         at, row = at[stays], row[stays]
         if changes is not None:
-            to_left = goes_left(splits, at, changes.codes[row], forest.edges.missing_code)
+            to_left = goes_left(forest, of_forest[at], changes.codes[row])
             at = below[at] - S + ~to_left
         node, S, root = pairs(NUMPY, left[on], left[on] + 1), 2 * len(on), root[:0]
         if S:
@@ -332,12 +333,13 @@ class Stays(NamedTuple):
 
 
 def search_again(
-    upper: Upper, training: Training, backend: Backend, changes: Changes, case: np.ndarray
-) -> tuple[Anew, list[Stays]]:
+    upper: Upper, training: Training, backend: Backend, forest: Forest, changes: Changes,
+    case: np.ndarray,
+) -> tuple[Anew, list[Stays]]:  # fmt: skip
     """Search again for the splits of all upper nodes that changed rows reach, depth by depth. Rows
     with equal numbers in `case` i64[m] change together; each case begins with the trees as they
     are. Histograms are kept if there is one case."""
-    n, missing = len(upper.node), training.matrix.edges.missing_code
+    n = len(upper.node)
     tree, row = np.nonzero(changes.weights)
     at, weight = upper.root[tree], changes.weights[tree, row].astype(np.int64)
     cases, nodes = [at[:0]], [at[:0]]
@@ -375,7 +377,8 @@ def search_again(
         nodes.append(node[~same])
         go = same[number]
         at, row, weight = at[go], row[go], weight[go]
-        left = goes_left(upper.splits, at, changes.codes[row], missing)
+        of_forest = forest.tree_offsets[upper.slots.tree[at]] + upper.node[at]
+        left = goes_left(forest, of_forest, changes.codes[row])
         at = upper.below[at] + ~left
     return Anew(np.concatenate(cases), np.concatenate(nodes), rows), stays
 
@@ -435,7 +438,7 @@ def changed(
     """The forest that grows from the training with these changes, and its upper nodes; those given
     stay as they are. The training has the rows that join."""
     together = np.zeros(len(changes.rows), int)
-    anew, stays = search_again(upper, training, backend, changes, together)
+    anew, stays = search_again(upper, training, backend, forest, changes, together)
     if not len(anew.node):
         return forest, upper
     grown = grown_below(upper, training, backend, anew.node, anew.rows)

@@ -226,3 +226,38 @@ def test_an_interrupt_leaves_the_forest_as_it_was(backend, keep_bytes, monkeypat
         assert forest.digest_ == before != other.digest_
         assert np.array_equal(forest.row_ids_, ids)
     assert delete(forest).digest_ == other.digest_
+
+
+def test_binned_data_leave_a_forest_that_keeps_tables(monkeypatch):
+    """Their bins are known, so no row moves any; and their codes stay as they are."""
+    monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
+    _, X, y, ids = table(3)
+    y = np.digitize(y, [2, 5])
+    data = gf.BinnedData.from_blocks([(X, y)])
+    codes = data.by_feature.copy()
+
+    def fitted(at, **options):
+        forest = gf.RandomForestClassifier(3, bootstrap="poisson", random_state=0)
+        return forest.fit(data.take(at), y[at], row_ids=ids[at], **options)
+
+    forest = fitted(np.arange(N), keep_bytes="1GB")
+    forest.delete(ids[:20])
+    assert_same(forest, fitted(np.arange(20, N)), X)
+    forest.insert(ids[N:], X[N:], y[N:])
+    assert_same(forest, fitted(np.arange(20, 2 * N)), X)
+    assert np.array_equal(data.by_feature, codes)
+    with pytest.raises(ValueError, match="fit binned data with keep_bytes"):
+        forest.delete(ids[30], data, y)
+
+
+def test_what_fits_cannot_keep():
+    _, X, y, _ = table(3)
+    forest = gf.RandomForestRegressor(2, bootstrap="poisson", random_state=0)
+    with pytest.raises(ValueError, match="keep_bytes=1000 is too little: the rows of 2 trees take"):
+        forest.fit(X, y, keep_bytes=1000)
+    for params in ({"oob_score": True}, {"monotonic_cst": [1, 0, 0, 0, 0]}, {"max_leaf_nodes": 5}):
+        with pytest.raises(ValueError, match="keep_bytes"):
+            gf.RandomForestRegressor(2, bootstrap="poisson", **params).fit(X, y, keep_bytes="1GB")
+    with pytest.raises(ValueError, match="set bootstrap='poisson'"):
+        gf.RandomForestRegressor(2).fit(X, y, keep_bytes="1GB")
+    assert forest.fit(X, y).kept_bytes_ == 0
