@@ -84,7 +84,7 @@ def tables(estimator: Any) -> Tables:
 
 
 def tables_of(
-    plan: TrainingPlan, forest: Forest, given: FitInput, most_bytes: int, fewest: int = FEWEST_KEPT
+    plan: TrainingPlan, forest: Forest, given: FitInput, most_bytes: int, fewest: int = 0
 ) -> Tables:
     """What is kept of a fit in at most this number of bytes; a ValueError if it takes more."""
     plan = replace(plan, training=keeping_scratch(of_its_own(plan.training)))
@@ -116,7 +116,7 @@ def check(plan: TrainingPlan, n_trees: int, most_bytes: int) -> None:
 
 
 def most_rows_for(
-    plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = FEWEST_KEPT
+    plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = 0
 ) -> int:
     """The rows of a block, so that what is kept of a fit takes at most `most_bytes`; a ValueError if
     there is no way, or the kind of tree has no upper nodes."""
@@ -135,7 +135,7 @@ def most_rows_for(
         )
     node = training.rules.n_tried * training.n_codes * training.hist_channels
     node *= np.dtype(sums_dtype(training)).itemsize
-    most_rows = fewest
+    most_rows = fewest or FEWEST_KEPT
     while rows + 2 * bag / most_rows * node > most_bytes and most_rows < bag:
         most_rows *= 2
     return most_rows
@@ -153,7 +153,7 @@ class Joining(NamedTuple):
 def changed_target(
     checked: CheckedTarget, leave: np.ndarray, join: Joining | None
 ) -> CheckedTarget:
-    """The target without some rows i64[n], and with those that join."""
+    """The target without some rows i64[n], and with rows that join."""
     if checked.classes is None:
         values = np.delete(checked.values, leave, axis=0)
         parts = (
@@ -224,9 +224,9 @@ def change(estimator: Any, leave: np.ndarray, join: Joining | None = None) -> No
     for labels, column in zip(checked.classes or (), checked.values, strict=False):
         if not (held := np.bincount(column, minlength=len(labels)) > 0).all():
             forgetting.refuse_classes(labels, labels[held])
-    if checked.classes is None:
-        if (check_all := training.rules.criterion.check) is not None:
-            check_all(checked.values)
+    if checked.classes is None and (check_all := training.rules.criterion.check) is not None:
+        check_all(checked.values)
+    if checked.classes is None or len(checked.classes) > 1:
         on = On(training.rules.criterion, plan.backend, forest.seed)
         encoded = estimator._task.encode_target(checked, drawn, on)
         codings[1] = encoded.coding

@@ -81,24 +81,27 @@ def test_rows_leave_and_join(kind, params, seed, backend):
 
 
 KEPT = [
-    (gf.RandomForestClassifier, {"min_samples_leaf": 3}),
-    (gf.RandomForestRegressor, {"max_features": 1.0}),
-    (gf.RandomForestRegressor, {"shrinkage": 2.0, "max_features": 2}),
-    (gf.ExtraTreesRegressor, {"min_samples_leaf": 5}),
-    (gf.ExtraTreesClassifier, {"categorical_features": [2, 3]}),
-    (gf.RandomForestClassifier, {"categorical_features": [2], "criterion": "entropy"}),
+    (gf.RandomForestClassifier, {"min_samples_leaf": 3}, 1),
+    (gf.RandomForestRegressor, {"max_features": 1.0}, 1),
+    (gf.RandomForestRegressor, {"shrinkage": 2.0, "max_features": 2}, 1),
+    (gf.ExtraTreesRegressor, {"min_samples_leaf": 5}, 2),
+    (gf.ExtraTreesClassifier, {"categorical_features": [2, 3]}, 1),
+    (gf.RandomForestClassifier, {"categorical_features": [2], "criterion": "entropy"}, 1),
+    (gf.RandomForestClassifier, {"max_samples": 0.7, "class_weight": {0: 2, 1: 1, 2: 1}}, 1),
+    (gf.RandomForestClassifier, {"max_depth": 6}, 2),
 ]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize(("kind", "params"), KEPT)
+@pytest.mark.parametrize(("kind", "params", "n_outputs"), KEPT)
 @pytest.mark.parametrize("seed", swept(1, [*range(25)]))
-def test_kept_rows_leave_and_join(kind, params, seed, backend, monkeypatch):
+def test_kept_rows_leave_and_join(kind, params, n_outputs, seed, backend, monkeypatch):
     """Without the other rows, where blocks hold few rows and upper nodes many."""
     monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
     monkeypatch.setattr(rows_of, "LEARNED_FROM", 20)
     rng, X, y, ids = table(seed)
     y = np.digitize(y, [2, 5]) if hasattr(kind, "predict_proba") else y
+    y = np.stack([y, np.nan_to_num(X[:, 1]) // 3], axis=1) if n_outputs == 2 else y
     weight = rng.integers(1, 4, 2 * N) * 1.0 if seed % 2 else None
     how = {"n_estimators": 4, "random_state": seed, "bootstrap": "poisson", "backend": backend}
 
@@ -110,6 +113,7 @@ def test_kept_rows_leave_and_join(kind, params, seed, backend, monkeypatch):
 
     held, n_changes = np.arange(N), 0
     forest = fitted(held, keep_bytes=10**8)
+    assert (forest._kept_.upper.below > 0).sum() > 20
     for n in (1, 1, 9, 1, 30):
         for join in (False, True):
             pool = np.setdiff1d(np.arange(2 * N), held) if join else held
