@@ -115,9 +115,7 @@ def check(plan: TrainingPlan, n_trees: int, most_bytes: int) -> None:
     most_rows_for(plan, n_trees, most_bytes)
 
 
-def most_rows_for(
-    plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = 0
-) -> int:
+def most_rows_for(plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = 0) -> int:
     """The rows of a block, so that what is kept of a fit takes at most `most_bytes`; a ValueError if
     there is no way, or the kind of tree has no upper nodes."""
     training, drawn = plan.training, plan.drawn
