@@ -116,8 +116,8 @@ def check(plan: TrainingPlan, n_trees: int, most_bytes: int) -> None:
 
 
 def most_rows_for(plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = 0) -> int:
-    """The rows of a block, so that what is kept of a fit takes at most `most_bytes`; a ValueError if
-    there is no way, or the kind of tree has no upper nodes."""
+    """The rows of a block, so that what is kept of a fit takes at most `most_bytes`; a ValueError
+    if there is no way, or the kind of tree has no upper nodes."""
     training, drawn = plan.training, plan.drawn
     if not forgetting.by_path(plan):
         raise ValueError(
@@ -188,8 +188,8 @@ def moved(estimator: Any, tables: Tables, ids: np.ndarray, codes: np.ndarray, si
         code, fewest = codes[:, f], estimator.min_category_frequency
         known = np.bincount(training.matrix.codes[counted, f], minlength=edges.n_codes)
         known -= np.bincount(code, minlength=edges.n_codes) * (sign < 0)
-        # rare and new categories have the code of missing values; where rare ones leave, fewer
-        # different ones may be left, all of which are kept
+        # rare and new categories have the code of missing values; where rare ones leave, those left
+        # may be few enough to be kept
         rare = code == edges.missing_code
         may = sign > 0 or (fewest > 1 and edges.n_bins[f] <= ALWAYS_KEPT)
         if (may and rare.any()) or (known[code[~rare]] < fewest).any():
