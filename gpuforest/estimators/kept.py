@@ -154,12 +154,10 @@ def changed_target(
     """The target without some rows i64[n], and with rows that join."""
     if checked.classes is None:
         values = np.delete(checked.values, leave, axis=0)
-        parts = (
-            [values]
-            if join is None
-            else [values, np.asarray(join.target.values).reshape(-1, *values.shape[1:])]
-        )
-        return replace(checked, values=np.concatenate(parts))
+        if join is not None:
+            new = np.asarray(join.target.values).reshape(-1, *values.shape[1:])
+            values = np.concatenate([values, new])
+        return replace(checked, values=values)
     columns = []
     for k, (codes, labels) in enumerate(zip(checked.values, checked.classes, strict=True)):
         column = np.delete(codes, leave)
