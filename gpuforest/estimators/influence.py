@@ -143,16 +143,18 @@ def _changes(
     sums = np.zeros((len(codes), forest.values.shape[1]))
     sums = backend.accumulate(forest, codes, range(forest.n_trees), None, sums)
     change = np.zeros((len(at), *sums.shape))
-    if len(anew.node):
-        grown = grown_below(tables.upper, training, backend, anew.node, anew.rows)
+    tree = tables.upper.slots.tree[anew.node]
+    node = forest.tree_offsets[tree] + tables.upper.node[anew.node]
+    leaves = backend.apply(forest, codes) + forest.tree_offsets[:-1]
+    at, row = _rows_below(forest, tree, node, leaves)
+    passed, unit = np.unique(at, return_inverse=True)  # nodes that no row passes need not grow
+    if len(passed):
+        held = [anew.rows[i] for i in passed.tolist()]
+        grown = grown_below(tables.upper, training, backend, anew.node[passed], held)
         grown = replace(grown, combine=forest.combine)
-        tree = tables.upper.slots.tree[anew.node]
-        node = forest.tree_offsets[tree] + tables.upper.node[anew.node]
-        leaves = backend.apply(forest, codes) + forest.tree_offsets[:-1]
-        unit, row = _rows_below(forest, tree, node, leaves)
         gain = _values(grown, _leaves(grown, unit, row, codes, backend))
-        gain = gain - _values(forest, leaves[row, tree[unit]])
-        np.add.at(change, (anew.case[unit], row), gain)
+        gain = gain - _values(forest, leaves[row, tree[at]])
+        np.add.at(change, (anew.case[at], row), gain)
     both = [forest.combined(s.reshape(-1, sums.shape[1])) for s in (sums, sums + change)]
     before, after = both[0], both[1].reshape(change.shape)
     if score is not None:
@@ -168,7 +170,7 @@ def _rows_below(
     begin, end = places_below(forest, node)
     ends = is_leaf(forest.nodes[node])
     begin, end = np.where(ends, node, begin), np.where(ends, node + 1, end)
-    units, rows = [], []
+    units, rows = [node[:0]], [node[:0]]
     for t in np.unique(tree).tolist():
         of_tree, order = np.flatnonzero(tree == t), np.argsort(leaves[:, t], kind="stable")
         low, high = (np.searchsorted(leaves[order, t], e[of_tree]) for e in (begin, end))
