@@ -178,7 +178,7 @@ class Upper:
     node: np.ndarray  # i64[n], the number of each in its tree
     below: np.ndarray  # i64[n], the left one of the two below it; 0: it is a block
     kept: list[Histogram | Rows | None]  # None: a block that no changed row reaches
-    root: np.ndarray  # i64[T], the numbers of the nodes that all are below
+    root: np.ndarray  # i64[T], the numbers of the roots of the trees
 
     @property
     def n_bytes(self) -> int:
