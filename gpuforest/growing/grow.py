@@ -52,8 +52,9 @@ def grow(
     workers, size = workers_of(training, backend, n_new)
     for worker in workers:
         idle.put(worker)
+    growing = partial(grow_wave, idle, n_trees, size, prune)
     return parallel.parallel_map(
-        partial(work or partial(grow_wave, prune), idle, n_trees, size),
+        partial(work, idle, n_trees, size) if work else growing,
         range(begin, n_trees, size),
         len(workers),
         lambda n: progress.report(min(n * size, n_new), n_new),
@@ -93,7 +94,7 @@ def keeping_scratch(training: Training) -> Training:
     return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
-def grow_wave(prune: Prune | None, idle: Idle, n_trees: int, size: int, first: int) -> Forest:
+def grow_wave(idle: Idle, n_trees: int, size: int, prune: Prune | None, first: int) -> Forest:
     """Grow the trees first .. min(first + size, n_trees) - 1 on an idle worker."""
     with working(idle) as (training, backend):
         slots = [roots(training, backend, first, min(first + size, n_trees))]
