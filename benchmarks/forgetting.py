@@ -41,10 +41,12 @@ SETS = ("adult", "lending-club", "credit")
 BATCH = 100  # rows
 
 
-def simulated(n: int, seed: int) -> tuple[Any, Any]:
-    """n rows of 20 features, four of which count, and two classes."""
+def simulated(n: int, seed: int, step: float) -> tuple[Any, Any]:
+    """n rows of 20 features, four of which count, and two classes. Features are normal, and where
+    there is a step, rounded to its multiples."""
     rng = np.random.default_rng([7, seed])
     X = rng.normal(size=(n, 20)).astype(np.float32)
+    X = np.round(X / step) * step if step else X
     z = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * np.sin(3 * X[:, 3])
     return X, (z + rng.normal(size=n) > 0).astype(int)
 
@@ -104,7 +106,7 @@ def timed(name: str, split: int, way: str, options: argparse.Namespace) -> Found
     """Seconds of two kinds of fit and of deletions, and shares of the fit with Poisson bags."""
     for n in (min(3000, options.rows), options.rows):  # the first loads kernels
         found: dict[str, Any] = {"rows": n}
-        X, y = simulated(n, split)
+        X, y = simulated(n, split, options.step)
         forest = ours(options, split)
         keep = keeping(forest, options.keep_gb * 1e9 * (way == WAYS[1]))
         found["drawn_s"] = seconds(partial(ours(options, split, True).fit, X, y))
@@ -196,14 +198,15 @@ def main() -> None:
     numbers |= {"rows": 1_000_000, "singles": 7, "batches": 3, "deletions": 100}
     options = options_of(
         __doc__, choices={"sets": public_data.NAMES}, part="time", sets=[*SETS], methods=[*METHODS],
-        ways=[*WAYS], keep_gb=4.0, **numbers,
+        ways=[*WAYS], keep_gb=4.0, step=0.0, **numbers,
     )  # fmt: skip
     splits = range(options.first, options.first + options.splits)
     options.threads = options.threads if options.part == "time" else 1
     log = Log("forgetting", part=options.part, threads=options.threads, trees=options.trees,
               depth=options.depth)  # fmt: skip
     if options.part == "time":
-        jobs = product([f"{options.rows:,} x 20"], splits, options.ways)
+        of_step = f", steps of {options.step}" if options.step else ""
+        jobs = product([f"{options.rows:,} x 20{of_step}"], splits, options.ways)
         lines = take_turns(log, jobs, timed, options)
         keys = (
             "drawn_s",
