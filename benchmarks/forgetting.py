@@ -1,12 +1,13 @@
 """What it takes that rows leave a forest, beside a fit, and beside dare-rf.
 
-    python -m benchmarks.forgetting [--part time|rivals]
+    python -m benchmarks.forgetting [--part time|influence|rivals]
 
 time : seconds of fits of `--rows` x 20 with drawn and with Poisson bags, and of deletions of a
     row (the median of `--singles`) and of 100 rows. Once the data are passed again, and once the
     fit keeps `--keep-gb` of tables, where it can. Deletions after which all trees grow anew, for
     which the data are passed, have figures of their own. A last fit of the rows that stay, which
     keeps nothing, tells whether the forest is the same; shares are of its time.
+influence : seconds of the influence of 1,000 rows of 50,000 on 1,000 others, beside a fit.
 rivals : accuracy, area under the ROC curve, and seconds of a fit and of 100 deletions, one by one,
     beside DaRE forests (Brophy and Lowd, "Machine unlearning for random forests", ICML 2021), with
     as many trees of the same depth. DaRE forests try `k` = 25 thresholds of a feature and draw no
@@ -136,6 +137,17 @@ def figures(label: str, times: list[tuple[float, bool]]) -> dict[str, Any]:
     return found
 
 
+def left_out(name: str, split: int, method: str, options: argparse.Namespace) -> Found:
+    """Seconds of a fit, and of the influence of some of its rows."""
+    n, forest = min(options.rows, 50_000), ours(options, split)
+    X, y = simulated(n + 1000, split, options.step)
+    data, some = (X[:n], y[:n]), np.linspace(0, n - 1, 1000).astype(int)
+    forest.fit(*data)  # which loads kernels
+    fit_s = seconds(partial(forest.fit, *data))
+    took = seconds(partial(forest.influence, X[n:], y[n:], some, *data))
+    return {"rows": n, "fit_s": fit_s, "influence_s": took, "fits": took / fit_s}
+
+
 def beside(name: str, split: int, method: str, options: argparse.Namespace) -> Found:
     """Scores, and seconds of a fit and of deletions."""
     found = public_data.numbers(name, options.data)
@@ -201,7 +213,7 @@ def main() -> None:
         ways=[*WAYS], keep_gb=4.0, step=0.0, **numbers,
     )  # fmt: skip
     splits = range(options.first, options.first + options.splits)
-    options.threads = options.threads if options.part == "time" else 1
+    options.threads = 1 if options.part == "rivals" else options.threads
     log = Log("forgetting", part=options.part, threads=options.threads, trees=options.trees,
               depth=options.depth)  # fmt: skip
     if options.part == "time":
@@ -220,6 +232,11 @@ def main() -> None:
         )
         show(lines, dict.fromkeys(keys, ("median",)))
         show(lines, {f"{key[:-2]}_share": ("median",) for key in SHARED})
+    elif options.part == "influence":
+        lines = take_turns(
+            log, [("50,000 x 20", split, "gpuforest") for split in splits], left_out, options
+        )
+        show(lines, dict.fromkeys(("fit_s", "influence_s", "fits"), ("median",)))
     else:
         lines = take_turns(log, product(options.sets, splits, options.methods), beside, options)
         show(lines, dict.fromkeys(("accuracy", "auc", "log_loss"), ("mean", "difference")))

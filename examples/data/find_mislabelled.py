@@ -14,14 +14,14 @@ from sklearn.datasets import make_moons
 
 from gpuforest import RandomForestClassifier
 
-X, y = make_moons(2500, noise=0.2, random_state=0)
+X, y = make_moons(1500, noise=0.2, random_state=0)
 X = X.round(1)  # few values: fewer splits that a row may turn
 X, X_test, y, y_test = X[:500], X[500:], y[:500], y[500:]
 wrong = np.random.default_rng(0).choice(500, 25, replace=False)
 labels = y.copy()
 labels[wrong] = 1 - y[wrong]
 
-forest = RandomForestClassifier(300, min_samples_leaf=3, bootstrap="poisson", random_state=0)
+forest = RandomForestClassifier(min_samples_leaf=3, bootstrap="poisson", random_state=0)
 forest.fit(X, labels)
 change = forest.influence(X_test, y_test, X=X, y=labels)
 suspects = change.argsort()[:25]

@@ -480,7 +480,7 @@ def unfolded(
     splits = ~is_leaf(
         forest.nodes[forest.tree_offsets[upper.slots.tree[blocks]] + upper.node[blocks]]
     )
-    large = [i for i in blocks[splits].tolist() if len(upper.kept[i].rows) > 2 * most_rows]
+    large = [i for i in blocks[splits].tolist() if len(upper.kept[i].rows) > 8 * most_rows]
     if not large:
         return upper
     at, held = np.array(large), [upper.rows_below(i) for i in large]
