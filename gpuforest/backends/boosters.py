@@ -20,9 +20,12 @@ from gpuforest.common import hashing
 from gpuforest.common.parallel import Team
 from gpuforest.compiler.types import dtype_of
 from gpuforest.core.bins import BinnedMatrix
+from gpuforest.core.forest import Forest
+from gpuforest.core.frontier import Trees
+from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.kernels.boosted_tree import numba as compiled
 from gpuforest.kernels.boosted_tree import records, vector
-from gpuforest.kernels.boosted_tree.numpy import grow_tree
+from gpuforest.kernels.boosted_tree.numpy import grow_tree, refilled_tree
 from gpuforest.kernels.boosted_tree.records import MOST_STEP, GrownTree, LossOf, Scales, TreeTable
 from gpuforest.kernels.gradients import numba as compiled_gradients
 from gpuforest.kernels.gradients import numpy as gradients
@@ -187,6 +190,47 @@ class NumpyBooster(booster.Booster):
         if not self.boosting.is_vector:
             return booster.Round(self.trees, units)
         return booster.Round(self.trees, units, None, self.sums, np.stack(self.added, axis=1))
+
+
+class Refilling(NumpyBooster):
+    """Rounds of known trees, whose leaves get the sums of other rows."""
+
+    def __init__(self, boosting: booster.Boosting, forest: Forest, decay_rate: float) -> None:
+        super().__init__(boosting)
+        self.forest, self.decay_rate = forest, decay_rate
+
+    @property
+    def numbers_of_trees(self) -> range:
+        """The numbers of the round's trees."""
+        n = len(self.stats)
+        return range(self.number * n, self.number * n + n)
+
+    def grow_trees(self, keys: list[int]) -> None:
+        matrix, trees = self.boosting.matrix, map(self.tree, self.numbers_of_trees)
+        self.trees = [
+            refilled_tree(matrix, stats, self.rules, rows, tree)
+            for stats, rows, tree in zip(self.stats, self.rows, trees, strict=True)
+        ]
+
+    def tree(self, t: int) -> Trees:
+        inside, forest = slice(*self.forest.tree_offsets[t : t + 2].tolist()), self.forest
+        set_at = forest.set_at[inside] if len(forest.sets) else forest.set_at
+        return replace(forest.walked(), nodes=forest.nodes[inside], set_at=set_at)
+
+    def add_values(self, loss: LossOf) -> None:
+        """Leaves without rows keep what they add, and the others a share of it."""
+        forest: Any = self.forest
+        for k, added in enumerate(self.added):
+            i = k % len(self.trees)
+            t, tree = self.numbers_of_trees[i], self.trees[i]
+            nodes = forest.nodes[slice(*forest.tree_offsets[t : t + 2])]
+            old, new = (leaf_rows(n[is_leaf(n)]) for n in (nodes, tree.nodes))
+            before = np.empty(len(added))
+            before[new] = forest.leaf_values[old, k]
+            mixed = self.decay_rate * before + (1 - self.decay_rate) * added
+            filled = mixed if self.decay_rate else added
+            added[:] = np.where(tree.leaves["n"] > 0, filled, before)
+        super().add_values(loss)
 
 
 def ordered_rows(b: booster.Boosting, number: int) -> tuple[Array, int]:

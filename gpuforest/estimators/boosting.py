@@ -17,7 +17,16 @@ from gpuforest.common import arguments, imports, progress
 from gpuforest.core.forest import Forest
 from gpuforest.data.arrays import to_host
 from gpuforest.data.binned import FitInput
-from gpuforest.estimators import base, bases, boosting_fit, fit_scope, params, prepare, presets
+from gpuforest.estimators import (
+    base,
+    bases,
+    boosting_fit,
+    fit_scope,
+    params,
+    prepare,
+    presets,
+    refilling,
+)
 from gpuforest.estimators.settings import Settings
 from gpuforest.estimators.task import CLASSES, NUMBERS
 from gpuforest.explain.model_facts import best_round
@@ -243,6 +252,7 @@ class HistGradientBoostingClassifier(bases.ClassifierMixin, HistGradientBoosting
     """
 
     _task = CLASSES
+    refit_leaves = refilling.refit_leaves
 
     def predict(self, X: Any, init_score: Any = None) -> np.ndarray:
         """The most probable class; the first among equals."""
@@ -286,6 +296,7 @@ class HistGradientBoostingRegressor(bases.RegressorMixin, HistGradientBoosting):
     """
 
     _task = NUMBERS
+    refit_leaves = refilling.refit_leaves
 
     def predict(self, X: Any, init_score: Any = None, exposure: Any = None) -> np.ndarray:
         """Predictions, float64 array of shape (n_samples,), or (n_samples, n) of several

@@ -30,7 +30,8 @@ import numpy as np
 from gpuforest.common import dtypes, hashing
 from gpuforest.compiler.types import dtype_of
 from gpuforest.core.bins import BinnedMatrix
-from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits
+from gpuforest.core.frontier import Trees
+from gpuforest.core.nodes import CHILD_SHIFT, LEAF_WORD, SET_BIN, pack_splits, unpack
 from gpuforest.kernels.boosted_tree import records
 from gpuforest.kernels.boosted_tree.records import GrownTree, NodeSplit, TreeRules
 from gpuforest.kernels.sets.order import packed
@@ -67,12 +68,7 @@ def grow_tree(
     The other rows are only divided among the leaves. Both are put into the order of the leaves.
 
     key : the root's"""
-    drawn, others = rows[: rules.n_drawn], rows[rules.n_drawn :]
-    most = rules.most * rules.scale.g * rules.scale.sum_g
-    root = Node(
-        drawn, others, unpacked(stats[drawn].sum(axis=0), rules), 0, np.array([key], np.uint64),
-        -most, most, np.ones(len(rules.groups), bool),
-    )  # fmt: skip
+    root = root_of(stats, rules, rows, key)
     find_split(matrix, stats, rules, root)
     open_nodes, n_leaves = [root], 1
     while n_leaves < rules.max_leaves:
@@ -85,6 +81,39 @@ def grow_tree(
             find_split(matrix, stats, rules, child)
             open_nodes.append(child)
         n_leaves += 1
+    return in_order(root, rules, rows)
+
+
+def root_of(stats: np.ndarray, rules: TreeRules, rows: np.ndarray, key: int = 0) -> Node:
+    drawn, others = rows[: rules.n_drawn], rows[rules.n_drawn :]
+    most = rules.most * rules.scale.g * rules.scale.sum_g
+    return Node(
+        drawn, others, unpacked(stats[drawn].sum(axis=0), rules), 0, np.array([key], np.uint64),
+        -most, most, np.ones(len(rules.groups), bool),
+    )  # fmt: skip
+
+
+def refilled_tree(
+    matrix: BinnedMatrix, stats: np.ndarray, rules: TreeRules, rows: np.ndarray, tree: Trees
+) -> GrownTree:
+    """A tree of known splits with the sums of these rows, which are put into its order."""
+    root = root_of(stats, rules, rows)
+    stack = [(0, root)]
+    while stack:
+        number, node = stack.pop()
+        feature, bin, side, child = (int(a[0]) for a in unpack(xp, tree.nodes[number, None]))
+        if feature < 0:
+            continue
+        if bin == SET_BIN:
+            first = int(tree.set_at[number])
+            node.set = tree.sets[first : first + int(matrix.edges.set_words[feature])]
+        split, missing = Split(None, None, bin, bool(side), None), matrix.edges.missing_code
+        codes = matrix.codes[node.rows, feature]
+        left = node.rows[goes_left(xp, codes, split, missing, node.set, np.int64(0))]
+        sums = unpacked(stats[left].sum(axis=0), rules)
+        node.split = NodeSplit(0.0, bin, side, *sums, feature)
+        divide(matrix, rules, node)
+        stack += zip((child, child + 1), node.children, strict=True)
     return in_order(root, rules, rows)
 
 

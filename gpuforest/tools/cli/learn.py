@@ -33,12 +33,11 @@ def run_refit(arguments: argparse.Namespace) -> None:
         raise ValueError("--decay-rate is for leaves that are filled anew: leave out --add")
     out = output.writable(arguments.out, arguments.model, arguments.data)
     with progress_bar():
-        model, table = read(arguments, "refit")
+        names = ["add_rows"] if adds else ["refit_leaves", "refit"]  # of boosting, and of trees
+        model, table = read(arguments, *names)
+        method = next(m for name in names if callable(m := getattr(model, name, None)))
         with stage("filling leaves"):
-            if adds:
-                model.add_rows(table.X, table.y, table.weight)
-            else:
-                model.refit(table.X, table.y, table.weight, decay_rate=rate or 0.0)
+            method(table.X, table.y, table.weight, **{} if adds else {"decay_rate": rate or 0.0})
         source: dict[str, Any] = getattr(model, "source_", {})
         keep(model, table, source, source.get("row_hashes", []) if adds else [], out)
     output.done(f"{len(table.y):,} rows {'added' if adds else 'taken'}; written to", out)
@@ -79,13 +78,13 @@ def run_merge(arguments: argparse.Namespace) -> None:
     output.done(f"{len(merged):,} trees written to", out)
 
 
-def read(arguments: argparse.Namespace, method: str) -> tuple[Any, Table]:
-    """The model, which must have this method, and the rows."""
+def read(arguments: argparse.Namespace, *methods: str) -> tuple[Any, Table]:
+    """The model, which must have one of these methods, and the rows."""
     model = files.load_model(arguments)
-    if not callable(getattr(model, method, None)):
+    if not any(callable(getattr(model, method, None)) for method in methods):
         raise ValueError(
-            f"{arguments.model}: a {type(model).__name__} takes no {method}, which is for forests "
-            "and extra trees (refit: also for trees) of classes or numbers"
+            f"{arguments.model}: a {type(model).__name__} takes no {methods[-1]}, which is for "
+            "forests and extra trees (refit: also for trees and boosting) of classes or numbers"
         )
     rows, dropping = files.ModelRows(model, arguments), arguments.drop_missing_target
     return model, rows.table(weight=arguments.weight, drop_missing_target=dropping)
