@@ -1,6 +1,7 @@
 """Leaves of boosted trees are filled anew from other rows, round by round."""
 
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,15 @@ from sklearn.utils.validation import check_is_fitted
 from gpuforest.backends import base, boosters, registry
 from gpuforest.core.forest import Forest
 from gpuforest.data import arrays, validation
-from gpuforest.data.binned import FitInput
+from gpuforest.data.binned import BinnedData, FitInput
 from gpuforest.estimators import fit_scope, prepare
 from gpuforest.growing import boosted, edges
 
 
 def refit_leaves(
-    self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0
-) -> Any:
+    self: Any, X: Any, y: Any, sample_weight: Any = None, decay_rate: float = 0.0, *,
+    groups: Any = None, exposure: Any = None,
+) -> Any:  # fmt: skip
     """Fill the leaves anew from these rows, round by round: the splits stay.
 
     On the rows of a fit without early stopping this gives the same model, bit for bit. Leaves
@@ -30,6 +32,7 @@ def refit_leaves(
     sample_weight : array-like of shape (n_samples,), default=None
     decay_rate : float, default=0.0
         The share of its earlier value that each leaf keeps.
+    groups, exposure : as in `fit`, default=None
 
     Raises
     ------
@@ -38,10 +41,12 @@ def refit_leaves(
         model is then as it was.
     """
     check_is_fitted(self)
-    if not 0 <= decay_rate <= 1:
+    if not isinstance(decay_rate, Real) or not 0 <= decay_rate <= 1:
         raise ValueError(f"decay_rate={decay_rate!r} must be a number from 0 to 1")
     model = clone(self).set_params(early_stopping=False, refit=False, warm_start=False)
-    given = FitInput(X, y, sample_weight)
+    if isinstance(X, BinnedData):
+        raise ValueError("leaves are filled from arrays and frames, and X is BinnedData")
+    given = FitInput(X, y, sample_weight, groups, exposure=exposure)
     forest = _refilled(model, fit_scope.snapshot(self), given, float(decay_rate))
     with fit_scope.replacing(self) as fitted:
         known = ("n_features_in_", "feature_names_in_", "backend_", "do_early_stopping_")

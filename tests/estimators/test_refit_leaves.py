@@ -58,7 +58,9 @@ def test_a_first_round_by_hand():
 @pytest.mark.parametrize(("change", "why"), [
     ({"decay_rate": 2}, "decay_rate=2 must be a number from 0 to 1"),
     ({"y": np.zeros(600)}, "y must have the classes of the fit, and all of them"),
+    ({"decay_rate": "half"}, "decay_rate='half' must be a number from 0 to 1"),
     ({"X": np.zeros((600, 2))}, "X has 2 features"),
+    ({"X": gf.BinnedData.from_blocks([np.zeros((600, 4))])}, "and X is BinnedData"),
 ])  # fmt: skip
 def test_bad_input_leaves_the_model_as_it_was(change, why):
     X, y = rows(CLASSIFIER, {})
@@ -70,3 +72,13 @@ def test_bad_input_leaves_the_model_as_it_was(change, why):
     offset = CLASSIFIER(max_iter=2).fit(X, y > 1, init_score=X[:, 3])
     with pytest.raises(ValueError, match="models without init_score"):
         offset.refit_leaves(X, y > 1)
+
+
+def test_groups_and_exposure_are_given_again():
+    X, y = rows(REGRESSOR, {})
+    given = {"groups": np.arange(600) // 5, "exposure": np.arange(600) % 3 + 1.0}
+    how = {"max_iter": 6, "early_stopping": False, "random_state": 0, "subsample": 0.5}
+    model = REGRESSOR(**how, loss="poisson").fit(X, y, **given)
+    before = model.digest_
+    assert model.refit_leaves(X, y, **given).digest_ == before
+    assert model.refit_leaves(X, y).digest_ != before
