@@ -90,7 +90,7 @@ def raises_seen(*arguments):
 
 
 @pytest.mark.parametrize(("method", "kernel", "last", "most"), [
-    ("fit", "splits.base.grow_subtrees", "part", 11), ("fit", "backends.numba.level", "part", 12),
+    ("fit", "splits.base.grow_subtrees", "part", 10), ("fit", "backends.numba.level", "part", 11),
     ("predict", "kernels.traverse.numba.accumulate", "part", 9),
     ("boost", "backends.boosters.PreparedTree.grown", "grow", 8),
 ], ids=["subtrees", "levels", "predictions", "boosting"])  # fmt: skip

@@ -8,6 +8,7 @@ blocks        are the nodes below these: each keeps its rows, and grows anew if 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from gpuforest.core.nodes import SET_BIN, is_leaf, unpack
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.bags import tree_features
-from gpuforest.growing.grow import Idle, gaining, grow, grow_from, roots, working
+from gpuforest.growing.grow import Idle, gaining, grow, grow_wave, roots, working
 from gpuforest.growing.splice import children, spliced
 from gpuforest.splits.base import Kind, draw_features
 from gpuforest.splits.kinds import kind_in
@@ -410,10 +411,11 @@ def grown_below(
     """The trees that grow at nodes i64[n] from the rows that these hold."""
     size = np.array([len(rows.rows) for rows in held])
     cuts = np.flatnonzero(np.diff(np.cumsum(size) // ROWS_AT_ONCE)) + 1
-    grown = list[Forest]()
+    grown, idle = list[Forest](), Idle()
+    idle.put((training, backend, nullcontext))
     for first, last in pairwise([0, *cuts.tolist(), len(held)]):
         slots = slots_of(upper, training, backend, nodes[first:last], held[first:last])
-        grown.append(grow_from(training, backend, kind_in(training), [slots]))
+        grown.append(grow_wave(idle, 0, 0, None, 0, [slots]))
     return merged(grown, training, backend.n_threads)
 
 

@@ -94,32 +94,31 @@ def keeping_scratch(training: Training) -> Training:
     return replace(training, matrix=replace(matrix, scratch=deque()))
 
 
-def grow_wave(idle: Idle, n_trees: int, size: int, prune: Prune | None, first: int) -> Forest:
-    """Grow the trees first .. min(first + size, n_trees) - 1 on an idle worker."""
+def grow_wave(
+    idle: Idle, n_trees: int, size: int, prune: Prune | None, first: int,
+    slots: list[Frontier] | None = None,
+) -> Forest:  # fmt: skip
+    """Grow the trees first .. min(first + size, n_trees) - 1 on an idle worker; or the trees whose
+    roots are the `slots` of a frontier, which is taken out of its list."""
     with working(idle) as (training, backend):
-        slots = [roots(training, backend, first, min(first + size, n_trees))]
-        wave = grow_from(training, backend, kind_in(training), slots)
+        kind, last = kind_in(training), min(first + size, n_trees)
+        frontier = slots.pop() if slots else roots(training, backend, first, last)
+        deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
+        levels: list[Level] = []
+        handed_over: list[Frontier] = []
+        while frontier.n_slots:
+            level, frontier = advance(training, backend, kind, frontier, deep_rows, handed_over)
+            levels.append(level)
+        deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
+        del frontier, handed_over  # their rows make room
+        subtrees = [
+            backend.grow_subtrees(training, deep, kind)
+            if deep.n_slots
+            else no_subtrees(backend.xp, deep)
+        ]
+        del deep
+        wave = grown_wave(backend, training, levels, subtrees)
         return wave if prune is None else prune(wave)
-
-
-def grow_from(training: Training, backend: Backend, kind: Kind, slots: list[Frontier]) -> Forest:
-    """The trees whose roots are the slots of a frontier, which is taken out of its list."""
-    frontier = slots.pop()
-    deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
-    levels: list[Level] = []
-    handed_over: list[Frontier] = []
-    while frontier.n_slots:
-        level, frontier = advance(training, backend, kind, frontier, deep_rows, handed_over)
-        levels.append(level)
-    deep = backend.nodes.join(backend, handed_over, frontier.rows, frontier.weights)
-    del frontier, handed_over  # their rows make room
-    subtrees = [
-        backend.grow_subtrees(training, deep, kind)
-        if deep.n_slots
-        else no_subtrees(backend.xp, deep)
-    ]
-    del deep
-    return grown_wave(backend, training, levels, subtrees)
 
 
 def advance(
