@@ -1,8 +1,8 @@
-"""Rows leave a forest, or join it: the trees whose bags they touch grow anew, and the others stay.
+"""Rows leave a forest, or join it: trees grow anew below splits that they turn, all else stays.
 
 With Poisson bags, a row's count in a tree is a hash of its id, and what a fit learns from all rows
-before trees grow comes from few of them. So of the trees that count no changed row, a fit of the
-other rows would grow the same.
+before trees grow comes from few of them. So a fit of the other rows would grow the same trees, and
+sides of splits, where no changed row counts.
 """
 
 from __future__ import annotations
@@ -63,6 +63,11 @@ def ids_of(estimator: Any) -> np.ndarray:
             f"{estimator._altered_} has changed the trees since their fit, so they are not those "
             "of its rows: fit anew"
         )
+    if hasattr(estimator, "_judges_"):
+        raise ValueError(
+            "the rows of the fit are judged by blocks of time, which are not known here: fit anew, "
+            "or without blocks"
+        )
     if estimator.forest_.n_trees != estimator.n_estimators:
         raise ValueError(
             f"the forest has {estimator.forest_.n_trees} trees, and n_estimators is "
@@ -74,6 +79,8 @@ def ids_of(estimator: Any) -> np.ndarray:
 def checked_ids(row_ids: Any, known: np.ndarray) -> np.ndarray:
     """Ids that a user gives, in the type of known ones; in another type, where some do not fit."""
     given = np.atleast_1d(arrays.host_array(arrays.to_host(row_ids, "row_ids"), "row_ids"))
+    if not given.size:
+        raise ValueError("row_ids are empty: name one row or more")
     ids = validation.check_ids(given, len(given))
     assert ids is not None
     fits = ids.dtype == known.dtype or not (ids.astype(np.int64) < 0).any()
@@ -205,8 +212,6 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
     touched = np.flatnonzero(weights.any(axis=1))
     if not len(touched):
         return [plain(forest)]
-    if len(touched) == forest.n_trees > 1 and weights.shape[1] > FEW:
-        return []
     if not by_path(plan) or weights.shape[1] > FEW:
         first = touched[np.diff(touched, prepend=-2) > 1]
         last = touched[np.diff(touched, append=forest.n_trees + 1) > 1] + 1

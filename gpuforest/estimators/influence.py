@@ -105,6 +105,8 @@ def _loss_of(estimator: Any, y_test: Any, n_rows: int) -> Callable[[np.ndarray],
         raise ValueError(f"y_test must have {n_rows} values, one for each row of X_test: {y.shape}")
     classes, rows = estimator.forest_.coding.classes, np.arange(n_rows)
     if classes is None:
+        if not np.isfinite(y).all():
+            raise ValueError("y_test must hold finite numbers")
         return lambda values: np.mean((values[..., 0] - y) ** 2, axis=-1)
     code = np.searchsorted(classes, y).clip(max=len(classes) - 1)
     if (strange := classes[code] != y).any():

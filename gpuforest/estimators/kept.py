@@ -1,4 +1,4 @@
-"""What a fit with `keep_bytes` keeps, so that rows leave and join in a small part of its time.
+"""What a fit with `keep_bytes` keeps, so that rows leave and join in less time, and without data.
 
 The training keeps codes and targets of all rows, and trees keep their upper nodes and blocks: see
 growing/changed.py.

@@ -166,6 +166,7 @@ def test_what_moves_an_edge_grows_anew():
     (lambda f, X, y, ids: f.delete([ids[0]] * 2, X, y), "row_ids must all differ"),
     (lambda f, X, y, ids: f.delete(ids, X, y), "are all rows of the fit"),
     (lambda f, X, y, ids: f.delete(ids[0], X[1:], y[1:]), f"X must have {2 * N} rows"),
+    (lambda f, X, y, ids: f.delete([], X, y), "row_ids are empty: name one row or more"),
     (lambda f, X, y, ids: f.delete([0.5], X, y), "row_ids must be 1 integers"),
     (lambda f, X, y, ids: f.delete(ids[y == 7], X, y), r"are the last of class \[7.0\]"),
     (lambda f, X, y, ids: f.insert([-7], X, y), f"X must have {2 * N + 1} rows"),
@@ -265,3 +266,12 @@ def test_what_fits_cannot_keep():
     with pytest.raises(ValueError, match="set bootstrap='poisson'"):
         gf.RandomForestRegressor(2).fit(X, y, keep_bytes="1GB")
     assert forest.fit(X, y).kept_bytes_ == 0
+
+
+def test_rows_judged_by_blocks_do_not_leave():
+    """Their score would be computed without the blocks."""
+    _, X, y, _ = table(3)
+    forest = gf.RandomForestRegressor(9, bootstrap="poisson", oob_score=True, random_state=0)
+    forest.fit(X, y, blocks=np.arange(2 * N) // 60)
+    with pytest.raises(ValueError, match="are judged by blocks of time"):
+        forest.delete(5, X, y)

@@ -64,6 +64,7 @@ def loss(predicted, y):
     ({"row_ids": [3]}, "pass X and y of all rows, or fit with keep_bytes"),
     ({"row_ids": [999]}, "are no rows of the fit"),
     ({"y_test": [1, 2], "row_ids": [3]}, "y_test must have 100 values"),
+    ({"y_test": np.full(100, np.nan), "row_ids": [3]}, "y_test must hold finite numbers"),
     ({"X": 1, "row_ids": [3]}, "must be those of the last fit"),
 ])  # fmt: skip
 def test_bad_input(change, why):
