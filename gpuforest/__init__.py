@@ -15,6 +15,7 @@ _homes = {
         "common.errors": "BackendError ModelFormatError",
         "data.binned": "BinnedData",
         "data.blocks": "predict_blocks",
+        "data.digest": "data_digest",
         "growing.memory": "MemoryEstimate",
         "estimators.adaboost": "AdaBoostClassifier AdaBoostRegressor",
         "estimators.bagging": "BaggingClassifier BaggingRegressor",
@@ -39,7 +40,7 @@ _homes = {
         "export.text": "export_rules export_text",
         "export.walker": "tree_nodes",
         "loading": "from_sklearn load",
-        "proof": "data_digest prove verify",
+        "proof": "prove verify",
     }.items()
     for name in names.split()
 }

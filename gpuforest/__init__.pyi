@@ -13,6 +13,7 @@ from gpuforest.common.errors import BackendError as BackendError
 from gpuforest.common.errors import ModelFormatError as ModelFormatError
 from gpuforest.data.binned import BinnedData as BinnedData
 from gpuforest.data.blocks import predict_blocks as predict_blocks
+from gpuforest.data.digest import data_digest as data_digest
 from gpuforest.estimators.adaboost import AdaBoostClassifier as _AdaBoostClassifier
 from gpuforest.estimators.adaboost import AdaBoostRegressor as _AdaBoostRegressor
 from gpuforest.estimators.bagging import BaggingClassifier as _BaggingClassifier
@@ -53,7 +54,6 @@ from gpuforest.export.walker import tree_nodes as tree_nodes
 from gpuforest.growing.memory import MemoryEstimate as MemoryEstimate
 from gpuforest.loading import from_sklearn as from_sklearn
 from gpuforest.loading import load as load
-from gpuforest.proof import data_digest as data_digest
 from gpuforest.proof import prove as prove
 from gpuforest.proof import verify as verify
 
