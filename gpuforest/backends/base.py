@@ -45,6 +45,8 @@ class SplitKind(Protocol):
 
     def cpu_scratch(self, training: Any, scratch: Any, data: Any) -> tuple[Any, ...]: ...
 
+    def written(self, slots: Any, of_kind: tuple[Any, ...]) -> None: ...
+
 
 class Nodes:
     """O(nodes) work between kernels, for backends without faster code; stateless."""

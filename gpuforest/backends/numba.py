@@ -57,8 +57,8 @@ ALL_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int32)
 NO_VALUES, NO_SUMS = np.zeros(0), (NONE_LEFT_OUT, np.zeros((0, 0)), *ALL_VALUES)
 NO_LEAVES = np.zeros((0, 0), np.int64)
 
-# scratch of all kinds of split, for sets, and of the kind alone
-Scratches = tuple[Scratch, Sets | None, tuple[Any, ...]]
+# scratch of all kinds of split, for sets, and of the kind alone; and the kernel that takes it
+Scratches = tuple[Scratch, Sets | None, tuple[Any, ...], Kernel]
 
 
 class NumbaNodes(Nodes):
@@ -337,7 +337,7 @@ class NumbaBackend(numpy.NumpyBackend):
         def scratch_for(most: int, total: int) -> Scratches:
             with suppress(IndexError):
                 last: Scratches = ready.pop()
-                if last[0].holds(most, total):
+                if last[3] is grow and last[0].holds(most, total):
                     return last
             # somewhat more, because another tree may need it
             more, width = (most + most // 32, total + total // 32), training.hist_channels
@@ -346,13 +346,14 @@ class NumbaBackend(numpy.NumpyBackend):
             sets = None  # if splits have no words
             if n_words or kind.has_sets:
                 sets = new_sets(kinds, C, width, n_words, n_codes, len(scratch.nodes))
-            return scratch, sets, kind.cpu_scratch(training, scratch, data)
+            return scratch, sets, kind.cpu_scratch(training, scratch, data), grow
 
         def part(s: slice) -> tuple[Array, ...]:
             scratches = scratch_for(int(n_rows[s].max()), int(n_rows[s].sum()))
-            scratch, sets, of_kind = scratches
+            scratch, sets, of_kind, _ = scratches
             offsets, written = np.zeros(s.stop - s.start + 1, np.int64), np.zeros(2, np.int64)
             grow(data, slots.part(s), rules, scratch, offsets, written, sets, *of_kind)
+            kind.written(slots.part(s), of_kind)
             n_leaves, n_words = written
             nodes = scratch.nodes[: offsets[-1]].copy()
             leaf_sums = scratch.leaf_sums[:n_leaves].copy()

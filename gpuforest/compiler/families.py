@@ -26,6 +26,7 @@ TITLES = {  # of each family, for messages
     "logrank": "log-rank splits",
     "interactions": "interaction constraints",
     "effects": "splits by effects of a treatment",
+    "kept": "kept histograms",
     "explanations": "explanations and quantiles",
 }
 FOLDERS = {  # of kernels that not all trees need
@@ -36,7 +37,7 @@ FOLDERS = {  # of kernels that not all trees need
     "kernels.project.": "oblique",
     "splits.multiway.": "multiway",
     "splits.absolute.": "absolute", "splits.logrank.": "logrank",
-    "splits.interactions.": "interactions", "splits.effects.": "effects",
+    "splits.interactions.": "interactions", "splits.effects.": "effects", "splits.kept.": "kept",
     "explain.": "explanations",
 }  # fmt: skip
 

@@ -134,7 +134,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
         plan = prepare(self, given, seed, backend)
         if given.keep_bytes:
             kept.check(plan, self._most_trees, given.keep_bytes)
-        forest = None
+        forest = upper = None
         if earlier is not None:
             forest = earlier.forest_
             fit_scope.check_same(earlier, plan.training)
@@ -145,14 +145,17 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
                 waves = forgetting.waves_of(plan, given.kept)
             plan, waves, n_trees, known = tuned(plan, self._task, waves, n_trees)
             begin = n_trees_of(waves) if waves else 0
-            waves += grow.grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
+            if given.keep_bytes and not begin:
+                waves, upper = kept.grown(plan, n_trees, given.keep_bytes)
+            else:
+                waves += grow.grow(plan.training, plan.backend, begin, n_trees, plan.pruning)
             if forest is None or n_trees > forest.n_trees:  # else the errors alone are asked for
                 forest = plan.finish(waves, 0)
             if plan.settings.shrinkage == "oob":
                 forest, known = out_of_bag.shrink(plan, self._task, forest, known)
         self._keep(forest, plan)
         if given.keep_bytes:
-            self._kept_ = kept.tables_of(plan, forest, given, given.keep_bytes)
+            self._kept_ = kept.tables_of(plan, forest, given, given.keep_bytes, 0, upper)
         if plan.settings.oob_score:
             self._set_oob_score_and_attributes(plan, known)
         else:

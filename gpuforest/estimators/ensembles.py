@@ -200,13 +200,16 @@ def delete(self: Any, row_ids: Any, X: Any = None, y: Any = None, sample_weight:
     Raises
     ------
     ValueError
-        The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, or no
-        row of a class is left; or X is None, and it is needed. The forest is then as it was.
+        The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, rows
+        that do not match the digest in `proof_`, or no row of a class is left; or X is None, and it
+        is needed. The forest is then as it was.
     """
     if X is None:
         kept.delete(self, row_ids)
         return self
-    return _changed(self, *forgetting.without(self, row_ids, X, [y, sample_weight]))
+    changed = forgetting.without(self, row_ids, X, [y, sample_weight])
+    forgetting.check_digest(self, X, y, sample_weight)
+    return _changed(self, *changed)
 
 
 def insert(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -222,7 +225,9 @@ def insert(self: Any, row_ids: Any, X: Any, y: Any, sample_weight: Any = None) -
     if hasattr(self, "_kept_") and arrays.count_rows(X) == np.size(row_ids):
         kept.insert(self, row_ids, X, y, sample_weight)
         return self
-    return _changed(self, X, y, sample_weight, *forgetting.with_more(self, row_ids, X))
+    changed = forgetting.with_more(self, row_ids, X)
+    forgetting.check_digest(self, X, y, sample_weight)
+    return _changed(self, X, y, sample_weight, *changed)
 
 
 def _changed(self: Any, X: Any, y: Any, weight: Any, ids: np.ndarray, of: forgetting.Kept) -> Any:

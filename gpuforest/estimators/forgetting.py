@@ -24,14 +24,16 @@ from gpuforest.core.rules import Sampling
 from gpuforest.core.target import TargetCoding
 from gpuforest.data import arrays, validation
 from gpuforest.data.binned import BinnedData
+from gpuforest.data.digest import data_digest
 from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import Settings
 from gpuforest.growing.assemble import in_order, merged
-from gpuforest.growing.changed import Changes, Rows, grown_below, upper_of
+from gpuforest.growing.changed import grown_below
 from gpuforest.growing.edges import encode_blocks
 from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.splice import spliced
+from gpuforest.growing.upper import Changes, Rows, upper_of
 from gpuforest.splits.kinds import kind_in
 
 FEWEST = 64  # rows in the mean of a bag: of fewer, chance may leave a tree without any
@@ -92,6 +94,20 @@ def check_length(X: Any, n_rows: int, what: str) -> None:
         raise ValueError("rows are taken from arrays and frames: fit binned data with keep_bytes")
     if (n := arrays.count_rows(X)) != n_rows:
         raise ValueError(f"X must have {n_rows} rows, {what}, and has {n}")
+
+
+def check_digest(estimator: Any, *of_rows: Any) -> None:
+    """Raise a ValueError if a model has a proof, and the first rows of X, y and weights are not
+    those of its digest."""
+    ids, proof = ids_of(estimator), getattr(estimator, "proof_", None)
+    first = np.arange(len(ids))
+    if proof is not None:
+        parts = [None if part is None else _safe_indexing(part, first) for part in of_rows]
+        if data_digest(*parts, row_ids=ids) != proof["data"]:
+            raise ValueError(
+                "X, y and sample_weight do not match the digest of the data in proof_: pass the "
+                "rows of the last fit in the order of row_ids_"
+            )
 
 
 def check_known(ids: np.ndarray, known: np.ndarray) -> None:
@@ -225,8 +241,7 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
     blocks = [(i, held) for i, held in enumerate(upper.kept) if isinstance(held, Rows)]
     numbers, held = np.array([i for i, _ in blocks]), [rows for _, rows in blocks]
     grown = grown_below(upper, training, backend, numbers, held)
-    at = forest.tree_offsets[upper.slots.tree[numbers]] + upper.node[numbers]
-    return [spliced(forest, at, grown)[0]]
+    return [spliced(forest, upper.at(forest, numbers), grown)[0]]
 
 
 def by_path(plan: TrainingPlan) -> bool:

@@ -21,8 +21,9 @@ from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
 from gpuforest.estimators import fit_scope, forgetting, kept
 from gpuforest.estimators.prepare import prepare
-from gpuforest.growing.changed import Changes, goes_left, grown_below, search_again
+from gpuforest.growing.changed import grown_below, search_again
 from gpuforest.growing.splice import children, places_below
+from gpuforest.growing.upper import Changes, goes_left
 
 ROWS_AT_ONCE = 64  # that are left out, each in trees of their own
 PAIRS_AT_ONCE = 2**25  # of rows and trees that compiled code walks

@@ -22,9 +22,11 @@ from gpuforest.data.categories import ALWAYS_KEPT
 from gpuforest.estimators import by_ids, fit_scope, forgetting
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.task import On
-from gpuforest.growing.changed import Changes, Upper, changed, sums_dtype, upper_of
+from gpuforest.growing.assemble import merged
+from gpuforest.growing.changed import changed
 from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.targets import integer_weights
+from gpuforest.growing.upper import Changes, Upper, grown_with_upper, sums_dtype
 
 FROM_FIT = ("n_features_in_", "feature_names_in_")
 FEWEST_KEPT = 1024  # rows of a block, however many bytes may be kept
@@ -83,14 +85,33 @@ def tables(estimator: Any) -> Tables:
     return kept
 
 
+def grown(
+    plan: TrainingPlan, n_trees: int, most_bytes: int, fewest: int = 0
+) -> tuple[list[Forest], Upper]:
+    """The waves of a forest, and upper nodes in at most this number of bytes; a ValueError if they
+    take more."""
+    most_rows = most_rows_for(plan, n_trees, most_bytes, fewest)
+    return grown_with_upper(plan.training, plan.backend, n_trees, most_rows)
+
+
 def tables_of(
-    plan: TrainingPlan, forest: Forest, given: FitInput, most_bytes: int, fewest: int = 0
-) -> Tables:
-    """What is kept of a fit in at most this number of bytes; a ValueError if it takes more."""
+    plan: TrainingPlan, forest: Forest, given: FitInput, most_bytes: int, fewest: int = 0,
+    upper: Upper | None = None,
+) -> Tables:  # fmt: skip
+    """What is kept of a fit in at most this number of bytes; a ValueError if it takes more.
+
+    upper : of the forest, if known"""
     plan = replace(plan, training=keeping_scratch(of_its_own(plan.training)))
     most_rows = most_rows_for(plan, forest.n_trees, most_bytes, fewest)
     numbers = np.arange(plan.drawn.n_rows)
-    upper = upper_of(plan.training, plan.backend, forest, most_rows)
+    if upper is None:
+        waves, upper = grown(plan, forest.n_trees, most_bytes, fewest)
+        again = merged(waves, plan.training, plan.backend.n_threads)
+        same = np.array_equal(again.nodes, forest.nodes)
+        if not (same and np.array_equal(again.leaf_sums, forest.leaf_sums)):
+            raise ValueError(
+                "X, y and sample_weight must be those of the last fit: other trees grow from these"
+            )
     if (weight := given.sample_weight) is not None:
         weight = validation.check_weights(arrays.to_host(weight, "sample_weight"), len(numbers))
     known, free = isinstance(given.X, BinnedData), numbers[:0]

@@ -96,12 +96,13 @@ def keeping_scratch(training: Training) -> Training:
 
 def grow_wave(
     idle: Idle, n_trees: int, size: int, prune: Prune | None, first: int,
-    slots: list[Frontier] | None = None,
+    slots: list[Frontier] | None = None, kind: Kind | None = None,
 ) -> Forest:  # fmt: skip
     """Grow the trees first .. min(first + size, n_trees) - 1 on an idle worker; or the trees whose
-    roots are the `slots` of a frontier, which is taken out of its list."""
+    roots are the `slots` of a frontier, which is taken out of its list. kind : of split, if not
+    that of the rules"""
     with working(idle) as (training, backend):
-        kind, last = kind_in(training), min(first + size, n_trees)
+        kind, last = kind or kind_in(training), min(first + size, n_trees)
         frontier = slots.pop() if slots else roots(training, backend, first, last)
         deep_rows = kind.deep_rows(backend, training, frontier.max_rows)
         levels: list[Level] = []

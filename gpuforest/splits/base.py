@@ -123,6 +123,9 @@ class Kind:
         """What `cpu_kernel` takes besides the scratch of all kinds."""
         return ()
 
+    def written(self, slots: Frontier, of_kind: tuple[Any, ...]) -> None:
+        """Take what `cpu_kernel` has written of some slots there."""
+
 
 class Numeric(Kind):
     """As the base class; backends may search whole levels."""

@@ -34,8 +34,8 @@ def all_stamps():
 EVERY = {f"{module}." for module in objects.MODULES}
 SHARED = {name for name in EVERY if not name.startswith(("kernels.gradients.", "kernels.edges."))}
 SUBTREES = {
-    "kernels.grow_subtrees.", "splits.effects.", "splits.interactions.", "splits.logrank.",
-    "splits.multiway.", "splits.oblique.numba.",
+    "kernels.grow_subtrees.", "splits.effects.", "splits.interactions.", "splits.kept.",
+    "splits.logrank.", "splits.multiway.", "splits.oblique.numba.",
 }  # fmt: skip
 
 

@@ -133,6 +133,8 @@ def test_kept_rows_leave_and_join(kind, params, n_outputs, seed, backend, monkey
             n_changes += 1
     assert n_changes > 2
     assert 0 < forest.kept_bytes_ < 10**8
+    arrays = [array for kept in forest._kept_.upper.kept if kept is not None for array in kept]
+    assert all(array.base is None for array in arrays)  # no part of a larger one, which would stay
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -185,6 +187,27 @@ def test_bad_input_leaves_the_forest_as_it_was(change, why):
     assert np.array_equal(forest.row_ids_, ids)
     with pytest.raises(ValueError, match="fit with bootstrap='poisson'"):
         gf.RandomForestClassifier(3).fit(X, y).delete(0, X, y)
+
+
+def test_rows_match_the_digest_of_a_proof():
+    """A model with a proof knows its rows: others are refused, and no forest comes of them."""
+    _, X, y, ids = table(3)
+    here, new = np.arange(N), [N]
+    for change, passed in (("delete", here), ("insert", np.r_[here, new])):
+        forest = gf.RandomForestClassifier(3, bootstrap="poisson", random_state=0)
+        before = forest.fit(X[here], y[here], row_ids=ids[here]).forest_
+        gf.prove(forest, X[here], y[here], row_ids=ids[here])
+        which = ids[new] if change == "insert" else ids[:1]
+        swapped = passed.copy()
+        swapped[[1, 2]] = swapped[[2, 1]]
+        other = y[passed].copy()
+        other[5] += 1
+        for rows, target in ((swapped, y[swapped]), (passed, other)):
+            with pytest.raises(ValueError, match="do not match the digest of the data in proof_"):
+                getattr(forest, change)(which, X[rows], target)
+            assert forest.forest_ is before
+        getattr(forest, change)(which, X[passed], y[passed])
+        assert not hasattr(forest, "proof_")
 
 
 def interrupting(call, at):

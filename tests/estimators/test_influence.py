@@ -65,13 +65,16 @@ def loss(predicted, y):
     ({"row_ids": [999]}, "are no rows of the fit"),
     ({"y_test": [1, 2], "row_ids": [3]}, "y_test must have 100 values"),
     ({"y_test": np.full(100, np.nan), "row_ids": [3]}, "y_test must hold finite numbers"),
-    ({"X": 1, "row_ids": [3]}, "must be those of the last fit"),
+    ({"X": 1, "row_ids": [3]}, "must be those of the last fit, and they are not"),
+    ({"y": 1, "row_ids": [3]}, "must be those of the last fit: other trees grow from these"),
 ])  # fmt: skip
 def test_bad_input(change, why):
     X, y, X_test, _ = table()
     forest = gf.RandomForestRegressor(2, bootstrap="poisson", random_state=0).fit(X, y)
     if "X" in change or "y_test" in change:
         change = change | {"X": 2 * X, "y": y}
+    if "y" in change and "X" not in change:  # the same targets of other rows
+        change = change | {"X": X, "y": y[::-1]}
     with pytest.raises(ValueError, match=why):
         forest.influence(X_test, **change)
 

@@ -104,7 +104,7 @@ def new_scratch(
 
     more : columns of the order besides what a row adds to a sum"""
     columns, C = data.codes, data.n_channels
-    n_stats = 2 if data.y.dtype.itemsize == 4 else C + more
+    n_stats = (2 if data.y.dtype.itemsize == 4 else C) + more
     sorted_rows = min(most, MOST_SORTED)
     n_hists = max(1, min(k, HIST_BYTES // (8 * B * width)))
     some, few = new_blocks(columns, most)

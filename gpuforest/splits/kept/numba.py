@@ -1,0 +1,174 @@
+"""Grow trees by cuts and sets, and write out the histograms of their upper nodes.
+
+    upper nodes   hold more than `most_rows` rows, and are split: their features and histograms
+    blocks        are the nodes below these, or roots: their rows and weights
+
+A block's rows are one range of the order, and nodes are taken from left to right. A node that
+begins before UPTO, where the last block ends, is inside that block.
+"""
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from gpuforest.common.dtypes import CATEGORICAL
+from gpuforest.compiler.decorators import device, kernel
+from gpuforest.compiler.types import I64s
+from gpuforest.core.frontier import Data, Frontier
+from gpuforest.core.rules import Rules
+from gpuforest.kernels.best_split.cuts import feature_of
+from gpuforest.kernels.grow_subtrees import cuts, rows
+from gpuforest.kernels.grow_subtrees import numba as subtrees
+from gpuforest.kernels.grow_subtrees.scratch import Scratch, Ways
+from gpuforest.kernels.sets.numba import Sets
+from gpuforest.kernels.shared.numba import U, has_labels, order_of
+from gpuforest.kernels.shared.records import NO_SPLIT
+
+Array = Any
+
+NUMBER, LEFT, N_ROWS, FIRST, COUNT = range(5)  # of a node in `nodes`
+NODES, FEATURES, ROWS, UPTO, MOST_ROWS = range(5)  # in `used`
+
+
+class Kept(NamedTuple):
+    """What is written of the upper nodes and blocks of slots, one slot after another."""
+
+    # a node's number in its subtree; that of the left one below it, 0: a block; its rows; the first
+    # of its features, or of its rows; and how many
+    nodes: Annotated[Array, "i64[n, K]"]
+    sums: Annotated[Array, "i64[n, C]"]
+    features: Annotated[Array, "i32[m]"]
+    hists: Annotated[Array, "i64[m, B]"]  # of B codes and all channels
+    rows: Annotated[Array, "i32[R]"]
+    weights: Annotated[Array, "i32[R]"]
+    offsets: Annotated[Array, "i64[D]"]  # the first node of each slot
+    used: Annotated[Array, "i64[K]"]  # of these; UPTO; and what a block may hold
+
+
+@device
+def load(data, slots, d, order, kept):
+    """As load_rows, with the rows' numbers behind what they add to a sum."""
+    n, stats = rows.load_rows(data, slots, d, order, kept), order.stats
+    for i in range(n):
+        stats[U(i), U(stats.shape[1] - 1)] = order.positions[U(i)]
+    kept.offsets[d], kept.used[UPTO] = kept.used[NODES], 0
+    return n
+
+
+@device
+def put_node(kept, number, n_rows, sums, first, count):
+    """Write what upper nodes and blocks have."""
+    at = kept.used[NODES]
+    node = kept.nodes[at]
+    node[NUMBER], node[LEFT], node[N_ROWS] = number, 0, n_rows
+    node[FIRST], node[COUNT] = first, count
+    for c in range(len(sums)):
+        kept.sums[at, c] = sums[c]
+    kept.used[NODES] = at + 1
+
+
+@device
+def put_block(kept, stats, slot, number):
+    """Write a node as a block, with its rows."""
+    first, n, last = kept.used[ROWS], slot.n_rows, stats.shape[1] - 1
+    put_node(kept, number, n, slot.sums, first, n)
+    for i in range(n):
+        at = U(slot.begin + i)
+        kept.rows[U(first + i)] = stats[at, U(last)]
+        kept.weights[U(first + i)] = stats[at, 1 if has_labels(stats) else 0]
+    kept.used[ROWS], kept.used[UPTO] = first + n, slot.begin + n
+
+
+@device
+def resume(growth, node, n_stack, n_trail, sets, grown):
+    """Write a node that will not be searched, or holds few rows, as a block."""
+    kept, rules, scratch = growth.of_kind, growth.rules, growth.scratch
+    if node.low >= kept.used[UPTO]:
+        stats = scratch.order.stats
+        slot = subtrees.slot_of(node, stats, scratch.sums)
+        may_split = slot.n_rows >= rules.fewest_rows and node.depth < rules.max_depth
+        is_block = slot.n_rows <= kept.used[MOST_ROWS] or not may_split
+        is_block |= kept.used[FEATURES] + len(scratch.constant) > len(kept.features)
+        if is_block or rows.is_pure(stats, slot):
+            put_block(kept, stats, slot, node.number - growth.first)
+    return False, n_stack, grown
+
+
+@device
+def keep_features(kept, m, batch, hists, data, count_rows, C):
+    """Write the filled histograms of m features."""
+    at, width = kept.used[FEATURES], C + count_rows
+    for j in range(m):
+        feature, kept.features[at + j] = feature_of(batch[j], data, count_rows, C), batch[j]
+        to, end, missing = kept.hists[at + j], feature.bins * width, feature.missing * width
+        for i in range(end):
+            to[U(i)] = hists[U(j), U(i)]
+        for i in range(end, missing):
+            to[U(i)] = 0
+        for i in range(missing, missing + width):
+            to[U(i)] = hists[U(j), U(i)]
+    kept.used[FEATURES] = at + m
+
+
+@device
+def search(growth, table, slot, n_trail, sets):
+    """As `search` of grow_subtrees. Upper nodes look at constant features too, since a row that
+    joins may change that, and stop at no score."""
+    kept, data, rules, scratch = growth.of_kind, growth.data, growth.rules, growth.scratch
+    if slot.begin < kept.used[UPTO]:
+        return subtrees.search(growth, table, slot, n_trail, sets)
+    hists, batch, k, C = scratch.hists, scratch.batch, rules.n_tried, len(slot.sums)
+    count_rows, best, tried, position = rules.count_rows, NO_SPLIT, 0, 0
+    width, draw, first = np.int64(C + count_rows), order_of(slot.key), kept.used[FEATURES]
+    while tried < k:
+        m, position = subtrees.next_features(growth, min(k - tried, len(hists)), draw, position)
+        if m == 0:
+            break
+        for j in range(m):
+            cuts.clear(hists[j], feature_of(batch[j], data, count_rows, C))
+        cuts.fill_batch(scratch, m, table, slot, C, width)
+        keep_features(kept, m, batch, hists, data, count_rows, C)
+        for j in range(m):
+            f = np.int64(batch[j])
+            varies, split = cuts.cut_or_set(
+                table[f], feature_of(f, data, count_rows, C), slot, rules, scratch, hists[j], True,
+                best.score, sets, sets.kinds[f] == CATEGORICAL,
+            )  # fmt: skip
+            tried += varies
+            if varies and split.score > best.score:
+                best = split
+    number = slot.number - growth.first
+    if subtrees.is_leaf(best, slot, rules):
+        kept.used[FEATURES] = first
+        put_block(kept, scratch.order.stats, slot, number)
+    else:
+        put_node(kept, number, slot.n_rows, slot.sums, first, kept.used[FEATURES] - first)
+    return best, n_trail
+
+
+@device
+def write(growth, table, node, slot, split, n_stack, n_trail, sets, grown):
+    """As `write_split`; but the rows of both sides of an upper node are wanted."""
+    kept, data, scratch, first = growth.of_kind, growth.data, growth.scratch, growth.first
+    if node.low < kept.used[UPTO]:
+        return subtrees.write_split(growth, table, node, slot, split, n_stack, n_trail, sets, grown)
+    kept.nodes[kept.used[NODES] - 1, LEFT] = grown.n_nodes - first
+    grown = rows.put_split(scratch, data, node.number, first, split, sets, grown)
+    n_left = rows.split_rows(
+        table[split.feature], scratch.order, scratch.spare, slot, split, np.int64(data.n_codes - 1),
+        rows.words_of(sets),
+    )  # fmt: skip
+    return subtrees.push_children(growth, n_stack, node, n_left, split.left, n_trail, grown), grown
+
+
+WAYS = Ways(load, search, write, resume)
+
+
+@kernel(checked={"target": "int32"})
+def grow_kept(
+    data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
+    sets: Sets, kept: Kept,
+):  # fmt: skip
+    """As `grow_subtrees` of kernels/grow_subtrees/numba.py, and writes to `kept`."""
+    kept.used[:MOST_ROWS] = 0
+    subtrees.grow_slots(data, slots, rules, scratch, offsets, written, sets, WAYS, kept)
