@@ -4,6 +4,7 @@ import json
 import math
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -293,3 +294,27 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert "has no proof" in refused(capsys, "verify", "model", "data.csv")
     header = json.loads(container.read(tmp_path / "model", model_file.ARRAYS)[0])
     assert not header["source"].keys() & {"weight", "groups", "time"}
+
+
+def test_rows_are_deleted_on_the_command_line(tmp_path, monkeypatch, capsys):
+    """Weights are those of the training, which the proof names; other rows are refused."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 5},{i % 3},{1 + i % 2},{(i * i) % 7}" for i in range(60)]
+    Path("data.csv").write_text("\n".join(["a,b,w,y", *rows]))
+    how = ["--n-estimators", "40", "--bootstrap", "poisson", "--weight", "w", "--target", "y"]
+    train = ["train", "data.csv", *how, "--task", "classification", "--proof", "--out", "model"]
+    assert main(train) == 0
+    assert main(["delete", "model", "data.csv", "--rows", "7,9", "--out", "less"]) == 0
+    table = np.array([row.split(",") for row in rows], float)
+    stays = ~np.isin(np.arange(60), [7, 9])
+    given = [table[stays, :2], table[stays, 3].astype(int), table[stays, 2]]
+    fresh = gf.RandomForestClassifier(40, bootstrap="poisson", random_state=gf.load("model").seed_)
+    fresh.fit(*given, row_ids=np.flatnonzero(stays))
+    less = gf.load("less")
+    assert np.array_equal(less.forest_.nodes, fresh.forest_.nodes)
+    assert np.array_equal(less.forest_.leaf_sums, fresh.forest_.leaf_sums)
+    capsys.readouterr()
+    Path("other.csv").write_text("\n".join(["a,b,w,y", *rows[:-1], "4,2,2,5"]))
+    assert main(["delete", "model", "other.csv", "--rows", "7", "--out", "none"]) == 2
+    assert "do not match the digest of the data" in capsys.readouterr().err
+    assert not Path("none").exists()

@@ -16,7 +16,7 @@ from gpuforest.tools.cli import files, options, output, train
 ROWS = f"""\
 --out MODEL!  the model file to write
 --target COLUMN  the column to predict (default: as in training)
---weight COLUMN  the column of sample weights
+--weight COLUMN  the column of sample weights (default of delete: as in training with --proof)
 {options.DROP_MISSING}"""
 REFIT = """\
 --add  add the rows to those that the leaves have, in place of filling them anew
@@ -87,7 +87,10 @@ def read(arguments: argparse.Namespace, *methods: str) -> tuple[Any, Table]:
             "forests and extra trees (refit: also for trees and boosting) of classes or numbers"
         )
     rows, dropping = files.ModelRows(model, arguments), arguments.drop_missing_target
-    return model, rows.table(weight=arguments.weight, drop_missing_target=dropping)
+    weight, source = arguments.weight, getattr(model, "source_", {})
+    if weight is None and "delete" in methods:  # which takes the rows of the fit
+        weight = source.get("weight")
+    return model, rows.table(weight=weight, drop_missing_target=dropping)
 
 
 def keep(model: Any, table: Table, source: dict[str, Any], known: list[int], out: Path) -> None:
