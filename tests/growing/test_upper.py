@@ -10,6 +10,7 @@ from gpuforest.backends import numba, numpy
 from gpuforest.core.frontier import Splits
 from gpuforest.growing.grow import roots
 from gpuforest.growing.upper import Histogram, best, follow, grown_slots, stacked
+from gpuforest.splits.kept import kind
 from gpuforest.splits.kinds import kind_in
 
 needs_numba = pytest.mark.skipif(not has_numba, reason="no Numba")
@@ -62,3 +63,19 @@ def test_written_nodes_are_those_of_a_second_pass(seed):
         known: Splits = written.splits.take(np, on)
         assert np.array_equal(found.feature, known.feature)
         assert np.array_equal(found.bin, known.bin)
+
+
+@needs_numba
+def test_nodes_without_room_for_histograms_are_blocks(monkeypatch):
+    monkeypatch.setattr(kind, "UPPER", 0)
+    monkeypatch.setattr(kind, "SPARE", 2)
+    fewer = 0
+    for seed in range(12):
+        _, written, again = some_upper(seed)
+        for tree, root in enumerate(written.root.tolist()):  # each holds the same rows all the same
+            held, whole = written.rows_below(root), again.rows_below(again.root[tree])
+            order, other = np.argsort(held.rows), np.argsort(whole.rows)
+            assert np.array_equal(held.rows[order], whole.rows[other])
+            assert np.array_equal(held.weights[order], whole.weights[other])
+        fewer += (written.below > 0).sum() < (again.below > 0).sum()
+    assert fewer > 2

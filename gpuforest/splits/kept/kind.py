@@ -14,6 +14,9 @@ from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.splits.base import Sets
 from gpuforest.splits.kept.numba import FEATURES, MOST_ROWS, NODES, ROWS, Kept, grow_kept
 
+# Room for upper nodes, by the rows of a block; where more would be, nodes are blocks of more rows
+UPPER, SPARE = 4, 64
+
 
 class Part(NamedTuple):
     """The upper nodes and blocks of some slots; see `Kept`."""
@@ -44,7 +47,7 @@ class Keeping(Sets):
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         n, k = len(scratch.leaf_sums), training.rules.n_tried
-        upper = 4 * n // self.most_rows + 64
+        upper = UPPER * n // self.most_rows + SPARE
         sizes = {"n": 2 * upper + n, "m": upper * k + training.n_features, "R": n, "D": n, "K": 5}
         sizes |= {"B": training.n_codes * training.hist_channels, "C": data.n_channels}
         kept = Kept(**new_arrays(Kept, np.empty, **sizes))
