@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.backends.base import Backend
+from gpuforest.backends.base import Backend, has
 from gpuforest.backends.slots import all_equal
 from gpuforest.core.forest import Forest
-from gpuforest.core.frontier import Frontier
+from gpuforest.core.frontier import Frontier, Splits
 from gpuforest.core.training import Training
 from gpuforest.growing.assemble import merged
 from gpuforest.growing.splice import children, spliced
@@ -34,35 +34,13 @@ from gpuforest.growing.upper import (
     same_splits,
     stacked,
     sums_dtype,
+    sure,
 )
+from gpuforest.splits.kept.kind import search
 from gpuforest.splits.kinds import kind_in
 
 ROWS_AT_ONCE = 2**24  # of nodes that grow anew
 SEARCHED_AT_ONCE = 2**8  # nodes whose histograms are copied
-
-
-def contributions(training: Training, changes: Changes, row: np.ndarray, weight: np.ndarray) -> Any:
-    """What rows add to channel sums, i64[n, C], and to the number of rows, i64[n]."""
-    y, C = changes.y[row], training.n_channels
-    if training.target.coding.is_classes:
-        sums = np.where(np.arange(C) == y, weight[:, None], 0)
-    else:
-        sums = weight[:, None] * np.concatenate([np.ones((len(y), 1), np.int64), y], axis=1)
-    return sums.astype(np.int64), np.sign(weight).astype(np.int64)
-
-
-def add(
-    training: Training, changes: Changes, hist: Histogram, at: np.ndarray, row: np.ndarray,
-    weight: np.ndarray,
-) -> None:  # fmt: skip
-    """Add the changed rows i64[n] to stacked histograms of the nodes numbered `at` i64[n]."""
-    sums, count = contributions(training, changes, row, weight)
-    values = np.column_stack([sums, count]) if training.rules.count_rows else sums
-    features, width = hist.features[at], training.hist_channels
-    code = changes.codes[row[:, None], np.maximum(features, 0)].astype(np.int64)
-    flat = hist.sums.reshape(*hist.features.shape, -1, width)
-    pair, j = np.nonzero(features >= 0)
-    np.add.at(flat, (at[pair], j, code[pair, j]), values[pair])
 
 
 class Anew(NamedTuple):
@@ -89,47 +67,78 @@ def search_again(
     """Search again for the splits of all upper nodes that changed rows reach, depth by depth. Rows
     with equal numbers in `case` i64[m] change together; each case begins with the trees as they
     are. Histograms are kept if there is one case."""
-    n = len(upper.node)
+    n, sign, keeps = len(upper.node), changes.sign, bool(case[0] == case[-1])
     tree, row = np.nonzero(changes.weights)
-    at, weight = upper.root[tree], changes.weights[tree, row].astype(np.int64)
+    at, weight, of_rows = upper.root[tree], np.abs(changes.weights[tree, row]), changes.of(training)
     cases, nodes = [at[:0]], [at[:0]]
     rows, stays = list[Rows](), list[Stays]()
     while len(row):
-        unit, number = np.unique(case[row] * n + at, return_inverse=True)
-        node = unit % n
-        slots = upper.slots.take(NUMPY, node, 0)
-        sums, count = contributions(training, changes, row, weight)
-        np.add.at(slots.sums, number, sums)
-        np.add.at(slots.n_rows, number, count)
+        # 1. the nodes that rows reach, and these rows side by side
+        unit = case[row] * n + at
+        order = np.argsort(unit, kind="stable")
+        at, row, weight = at[order], row[order], weight[order]
+        unit, count = np.unique(unit, return_counts=True)
+        node, end = unit % n, np.cumsum(count)
+        slots = upper.slots.take(NUMPY, node, len(row))
+        held = row.astype(np.int32), weight.astype(np.int32)
+        sums, _ = backend.totals(of_rows, *held, end - count, end)
+        slots = replace(
+            slots, sums=slots.sums + sign * sums, n_rows=slots.n_rows + sign * count,
+            begin=end - count, end=end, rows=held[0], weights=held[1],
+        )  # fmt: skip
+        # 2. which of them keep their splits
         same, hists = (upper.below[node] > 0) & ~may_end(training, slots), list[Histogram]()
         on = np.flatnonzero(same)
         for part in np.array_split(on, -(-len(on) // SEARCHED_AT_ONCE)) if len(on) else ():
-            hist = stacked([upper.kept[i] for i in node[part].tolist()])
-            place = np.full(len(node), -1)
-            place[part] = np.arange(len(part))
-            inside = place[number] >= 0
-            add(training, changes, hist, place[number[inside]], row[inside], weight[inside])
-            some = slots.take(NUMPY, part, 0)
-            found = best(training, backend, kind_in(training), some, hist)
+            known, which = np.unique(node[part], return_inverse=True)
+            kept: list[Any] = [upper.kept[i] for i in known.tolist()]
+            some = slots.take(NUMPY, part, slots.max_rows)
+            found, after = searched(of_rows, backend, some, sign, kept, which, keeps)
             same[part] = same_splits(found, upper.splits.take(NUMPY, node[part]))
-            if case[0] == case[-1]:  # copies, which are freed one by one
-                dtype, staying = sums_dtype(training), np.flatnonzero(same[part]).tolist()
-                pairs_of = ((hist.features[i], hist.sums[i]) for i in staying)
-                hists += [Histogram(f.copy(), of_f.astype(dtype)) for f, of_f in pairs_of]
+            if keeps:
+                hists += [after[i] for i in np.flatnonzero(same[part]).tolist()]
         stays.append(Stays(node[same], slots.sums[same], slots.n_rows[same], hists))
-        order = np.argsort(number, kind="stable")
-        begin = np.searchsorted(number[order], np.arange(len(node) + 1))
+        # 3. the rows of the others
         for i in np.flatnonzero(~same).tolist():
-            of_node = order[begin[i] : begin[i + 1]]
+            own = slice(end[i] - count[i], end[i])
             held = upper.rows_below(node[i])
-            rows.append(with_changes(held, changes.rows[row[of_node]], weight[of_node]))
+            rows.append(with_changes(held, changes.rows[row[own]], sign * weight[own]))
         cases.append(unit[~same] // n)
         nodes.append(node[~same])
-        go = same[number]
+        # 4. the nodes below
+        go = np.repeat(same, count)
         at, row, weight = at[go], row[go], weight[go]
         left = goes_left(forest, upper.at(forest, at), changes.codes[row])
         at = upper.below[at] + ~left
     return Anew(np.concatenate(cases), np.concatenate(nodes), rows), stays
+
+
+def searched(
+    of_rows: Training, backend: Backend, slots: Frontier, sign: int, kept: list[Histogram],
+    which: np.ndarray, keeps: bool,
+) -> tuple[Splits, list[Histogram]]:  # fmt: skip
+    """The best splits of slots by histograms of nodes, when the rows that slots hold join (sign 1)
+    or leave (-1); and the histograms then, if they are kept, because each slot has its own.
+
+    which : i64[S], the node of each slot"""
+    if not has(backend, "grow_subtrees"):
+        hist = stacked([kept[i] for i in which.tolist()])
+        changed = backend.histogram(of_rows, slots, hist.features)
+        hist.sums[:] += sign * changed.reshape(hist.sums.shape)
+        found = best(of_rows, backend, kind_in(of_rows), slots, hist)
+        dtype = sums_dtype(of_rows)
+        return found, [
+            Histogram(f.copy(), of_f.astype(dtype)) for f, of_f in zip(*hist, strict=True)
+        ]
+    features, sums = (np.concatenate(a) for a in zip(*kept, strict=True))
+    end = np.cumsum([len(h.features) for h in kept])
+    begin = np.append(0, end[:-1])
+    of_nodes = features, sums, begin[which], end[which]
+    found = search(of_rows, backend, slots, of_nodes, sign, keeps)
+    n_searched = np.add.reduceat(features >= 0, begin, dtype=np.int64)[which]
+    found = sure(of_rows, backend, slots, found, n_searched)
+    ranges = zip(begin.tolist(), end.tolist(), strict=True) if keeps else ()
+    return found, [Histogram(features[b:e].copy(), sums[b:e].copy()) for b, e in ranges]
 
 
 def may_end(training: Training, slots: Frontier) -> np.ndarray:

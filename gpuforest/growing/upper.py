@@ -65,6 +65,17 @@ class Changes(NamedTuple):
     y: np.ndarray  # i32[m, 1] or i64[m, K]
     weights: np.ndarray  # i32[T, m], in the bags of the trees; negative: they leave
 
+    @property
+    def sign(self) -> int:
+        """Of what they add to sums: 1 if they join, and -1 if they leave."""
+        return -1 if self.weights.min(initial=0) < 0 else 1
+
+    def of(self, training: Training) -> Training:
+        """The training of these rows alone."""
+        matrix, target = training.matrix, training.target
+        matrix, target = replace(matrix, codes=self.codes), replace(target, y=self.y)
+        return replace(training, matrix=matrix, target=target)
+
 
 @dataclass(frozen=True, eq=False)
 class Upper:
@@ -359,18 +370,24 @@ def stacked(hists: list[Histogram]) -> Histogram:
 def best(
     training: Training, backend: Backend, kind: Kind, slots: Frontier, hist: Histogram
 ) -> Splits:
-    """The best splits of slots by stacked histograms; feature -1 where there is none, or where
-    more features would have to be looked at."""
+    """The best splits of slots by stacked histograms; see `sure`."""
     k, (features, sums) = training.rules.n_tried, hist
     shape = (*features.shape, training.n_codes, training.hist_channels)
     need = np.full(slots.n_slots, k)
     found = kind.best_of(backend, training, slots, sums.reshape(shape), features, need)
-    found = gaining(training, backend, slots, found)
-    n_allowed: Any = training.n_features
+    return sure(training, backend, slots, found, (features >= 0).sum(axis=1))
+
+
+def sure(
+    training: Training, backend: Backend, slots: Frontier, found: Splits, n_searched: np.ndarray
+) -> Splits:
+    """The best splits of slots, with feature -1 where there is none that gains enough, or where
+    more features than those searched, i64[S], would have to be looked at."""
+    found, n_allowed = gaining(training, backend, slots, found), np.int64(training.n_features)
     if slots.allowed is not None:
         n_allowed = slots.allowed.sum(axis=1)[slots.tree]
-    sure = (found.tried == k) | ((features >= 0).sum(axis=1) == n_allowed)
-    return replace(found, feature=np.where(sure, found.feature, -1))
+    are_all = (found.tried == training.rules.n_tried) | (n_searched == n_allowed)
+    return replace(found, feature=np.where(are_all, found.feature, -1))
 
 
 def splits_of(training: Training, forest: Forest, tree: np.ndarray, node: np.ndarray) -> Splits:

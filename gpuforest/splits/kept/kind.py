@@ -6,13 +6,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpuforest.backends.base import Array
+from gpuforest.backends.base import Array, Backend
+from gpuforest.common.parallel import cut_evenly, parallel_map
 from gpuforest.compiler.types import new_arrays
-from gpuforest.core.frontier import Data, Frontier
+from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.training import Training
+from gpuforest.kernels.best_split.cuts import scan_arrays
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
+from gpuforest.kernels.sets.numba import new_sets
 from gpuforest.splits.base import Sets
-from gpuforest.splits.kept.numba import FEATURES, MOST_ROWS, NODES, ROWS, Kept, grow_kept
+from gpuforest.splits.kept.numba import (
+    FEATURES,
+    MOST_ROWS,
+    NODES,
+    ROWS,
+    Kept,
+    grow_kept,
+    search_kept,
+)
 
 # Room for upper nodes, by the rows of a block; where more would be, nodes are blocks of more rows
 UPPER, SPARE = 4, 64
@@ -65,3 +76,23 @@ class Keeping(Sets):
             kept.hists[features].astype(self.dtype), kept.rows[rows].copy(), weights.astype(small),
         )  # fmt: skip
         self.parts.append(part)
+
+
+def search(
+    of_rows: Training, backend: Backend, slots: Frontier, of_nodes: tuple[Array, ...], sign: int,
+    keeps: bool,
+) -> Splits:  # fmt: skip
+    """The best splits of slots by kept histograms; see `search_kept`."""
+    _, sums, *_ = of_nodes
+    n_codes, C, S = of_rows.n_codes, of_rows.n_channels, slots.n_slots
+    data, kinds = of_rows.columns, of_rows.matrix.edges.kinds
+    splits = Splits.none_yet(S, C, of_rows.n_words)
+
+    def part(s: slice) -> None:
+        hist = np.empty((1, sums.shape[1]), np.int64)
+        sets = new_sets(kinds, C, of_rows.hist_channels, of_rows.n_words, n_codes)
+        of_slots = data, slots, of_rows.rules, s.start, s.stop, splits, *of_nodes
+        search_kept(*of_slots, sign, keeps, hist, scan_arrays(n_codes, C), sets)
+
+    parallel_map(part, cut_evenly(np.ones(S), -(-S // backend.n_threads)), backend.n_threads)
+    return splits

@@ -5,6 +5,8 @@
 
 A block's rows are one range of the order, and nodes are taken from left to right. A node that
 begins before UPTO, where the last block ends, is inside that block.
+
+`search_kept` searches upper nodes again by what is kept of them, with rows that have changed since.
 """
 
 from typing import Annotated, Any, NamedTuple
@@ -13,13 +15,15 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64s
-from gpuforest.core.frontier import Data, Frontier
+from gpuforest.compiler.types import I64, I32s, I64s, I64s2, Targets2
+from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.rules import Rules
-from gpuforest.kernels.best_split.cuts import feature_of
+from gpuforest.kernels.best_split.cuts import Scan, feature_of, slot_at
+from gpuforest.kernels.best_split.numba import improve
 from gpuforest.kernels.grow_subtrees import cuts, rows
 from gpuforest.kernels.grow_subtrees import numba as subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, Ways
+from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import U, has_labels, order_of
 from gpuforest.kernels.shared.records import NO_SPLIT
@@ -172,3 +176,32 @@ def grow_kept(
     """As `grow_subtrees` of kernels/grow_subtrees/numba.py, and writes to `kept`."""
     kept.used[:MOST_ROWS] = 0
     subtrees.grow_slots(data, slots, rules, scratch, offsets, written, sets, WAYS, kept)
+
+
+@kernel(plain={})
+def search_kept(
+    data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits,
+    features: I32s, sums: Targets2, begin: I64s, end: I64s, sign: I64, keeps: I64, hist: I64s2,
+    scan: Scan, sets: Sets,
+):  # fmt: skip
+    """Write the best splits of the slots first .. last - 1 by their histograms, `begin` to `end` of
+    the features i32[m] and sums [m, B * width]. Slots hold rows that join (sign 1) or leave (-1),
+    which are added to the sums if `keeps`. hist : scratch i64[1, B * width]"""
+    for s in range(first, last):
+        slot, best, tried = slot_at(slots, s, has_labels(data.y)), NO_SPLIT, 0
+        for j in range(begin[s], end[s]):
+            if features[j] < 0:
+                continue
+            hist[:] = 0
+            histogram(data, slots, features[j : j + 1], rules.count_rows, s, 0, 1, hist)
+            for i in range(hist.shape[1]):
+                hist[0, U(i)] = sums[U(j), U(i)] + sign * hist[0, U(i)]
+            if keeps:
+                for i in range(hist.shape[1]):
+                    sums[U(j), U(i)] = hist[0, U(i)]
+            if tried < rules.n_tried:
+                feature = feature_of(features[j], data, rules.count_rows, len(slot.sums))
+                varies, best = improve(hist[0], feature, slot, rules, best, splits, scan, sets)
+                tried += varies
+        splits.score[s], splits.feature[s], splits.bin[s] = best.score, best.feature, best.bin
+        splits.missing_left[s], splits.tried[s] = best.missing_left, tried
