@@ -352,7 +352,17 @@ class NumbaBackend(numpy.NumpyBackend):
             scratches = scratch_for(int(n_rows[s].max()), int(n_rows[s].sum()))
             scratch, sets, of_kind, _ = scratches
             offsets, written = np.zeros(s.stop - s.start + 1, np.int64), np.zeros(2, np.int64)
-            grow(data, slots.part(s), rules, scratch, offsets, written, sets, *of_kind)
+            grow(
+                data,
+                slots.part(s),
+                rules,
+                scratch,
+                offsets,
+                written,
+                sets,
+                *of_kind,
+                *kind.given(data),
+            )
             kind.written(slots.part(s), of_kind)
             n_leaves, n_words = written
             nodes = scratch.nodes[: offsets[-1]].copy()

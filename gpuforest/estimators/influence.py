@@ -21,9 +21,9 @@ from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
 from gpuforest.estimators import fit_scope, forgetting, kept
 from gpuforest.estimators.prepare import prepare
-from gpuforest.growing.changed import grown_below, search_again
+from gpuforest.growing.changed import Walkers, grown_below, search_again, sums_below
 from gpuforest.growing.splice import children, places_below
-from gpuforest.growing.upper import Changes, goes_left
+from gpuforest.growing.upper import Changes, goes_left, grow_whole
 
 ROWS_AT_ONCE = 64  # that are left out, each in trees of their own
 PAIRS_AT_ONCE = 2**25  # of rows and trees that compiled code walks
@@ -152,11 +152,19 @@ def _changes(
     at, row = _rows_below(forest, tree, node, leaves)
     passed, unit = np.unique(at, return_inverse=True)  # nodes that no row passes need not grow
     if len(passed):
+        order = np.argsort(unit, kind="stable")
+        at, row, unit = at[order], row[order], unit[order]
+        of_nodes = tables.upper, training, backend
         held = [anew.rows[i] for i in passed.tolist()]
-        grown = grown_below(tables.upper, training, backend, anew.node[passed], held)
-        grown = replace(grown, combine=forest.combine)
-        gain = _values(grown, _leaves(grown, unit, row, codes, backend))
-        gain = gain - _values(forest, leaves[row, tree[at]])
+        nodes, case = anew.node[passed], anew.case[passed]
+        gain = -_values(forest, leaves[row, tree[at]])
+        if grow_whole(training, backend):
+            walkers = Walkers.of(changes.codes, codes, case, unit, row)
+            new, differ = sums_below(*of_nodes, forest, nodes, held, walkers)
+            gain = (gain + replace(forest, leaf_sums=new).values) * differ[:, None]
+        else:
+            grown = replace(grown_below(*of_nodes, nodes, held), combine=forest.combine)
+            gain += _values(grown, _leaves(grown, unit, row, codes, backend))
         np.add.at(change, (anew.case[at], row), gain)
     both = [forest.combined(s.reshape(-1, sums.shape[1])) for s in (sums, sums + change)]
     before, after = both[0], both[1].reshape(change.shape)

@@ -36,7 +36,8 @@ from gpuforest.growing.upper import (
     sums_dtype,
     sure,
 )
-from gpuforest.splits.kept.kind import search
+from gpuforest.splits.kept.again import Again
+from gpuforest.splits.kept.kind import Keeping, search
 from gpuforest.splits.kinds import kind_in
 
 ROWS_AT_ONCE = 2**24  # of nodes that grow anew
@@ -167,14 +168,66 @@ def grown_below(
 ) -> Forest:
     """The trees that grow at nodes i64[n] from the rows that these hold."""
     parts = slots_of(upper, training, backend, nodes, held)
-    grown = [grown_from(training, backend, slots) for slots in parts]
+    grown = [grown_from(training, backend, slots) for _, slots in parts]
     return merged(grown, training, backend.n_threads)
+
+
+class Walkers(NamedTuple):
+    """Rows that walk down n nodes which grow again; those that have changed come first in codes."""
+
+    codes: np.ndarray  # [R, F]
+    n_changed: int  # of them
+    row: np.ndarray  # i64[W], the row of each walker, node by node
+    begin: np.ndarray  # i64[n + 1], the first walker of each node
+
+    @classmethod
+    def of(
+        cls, changed: np.ndarray, others: np.ndarray, row_of_node: np.ndarray, node: np.ndarray,
+        row: np.ndarray,
+    ) -> Walkers:  # fmt: skip
+        """Of one changed row of each of n nodes, and of other rows, by their numbers.
+
+        changed, others : codes [m, F] of these rows; row_of_node : i64[n]; node, row : i64[p],
+        of the others, ascending by nodes"""
+        n = len(row_of_node)
+        begin = np.searchsorted(node, np.arange(n + 1))
+        rows = np.insert(row + len(changed), begin[:-1], row_of_node)
+        return cls(np.concatenate([changed, others]), len(changed), rows, begin + np.arange(n + 1))
+
+    def again(self, forest: Forest, at: np.ndarray, some: slice, prunes: bool) -> Again:
+        """What compiled code takes for some of the nodes, which are at places i64[n] of a forest."""
+        inside = slice(*self.begin[[some.start, some.stop]])
+        row, n = self.row[inside].astype(np.int32), forest.leaf_sums.shape[1]
+        base = forest.tree_offsets[np.searchsorted(forest.tree_offsets, at[some], "right") - 1]
+        return Again(
+            forest.nodes, forest.set_at, forest.sets, forest.leaf_sums, at[some], base,
+            self.begin[some.start : some.stop + 1] - inside.start, self.codes, row,
+            self.n_changed, np.empty_like(row), np.empty_like(row), np.empty(len(row), np.int64),
+            np.zeros((len(row), n), np.int64), prunes,
+        )  # fmt: skip
+
+
+def sums_below(
+    upper: Upper, training: Training, backend: Backend, forest: Forest, nodes: np.ndarray,
+    held: list[Rows], walkers: Walkers,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """The sums i64[p, C] of the leaves that walkers which have not changed reach when nodes i64[n]
+    grow again from the rows that these hold; and where they are not what they were, bool[p]."""
+    at, found = upper.at(forest, nodes), list[Again]()
+    for some, slots in slots_of(upper, training, backend, nodes, held):
+        found.append(walkers.again(forest, at, some, True))
+        backend.grow_subtrees(training, slots, Keeping(2**62, sums_dtype(training), found[-1]))
+    sums, reached = (
+        np.concatenate([getattr(a, name) for a in found]) for name in ("sums", "reached")
+    )
+    others = walkers.row >= walkers.n_changed
+    return sums[others], reached[others] >= 0
 
 
 def slots_of(
     upper: Upper, training: Training, backend: Backend, nodes: np.ndarray, held: list[Rows]
-) -> Iterator[Frontier]:
-    """The slots of nodes i64[n] that hold these rows, some at a time."""
+) -> Iterator[tuple[slice, Frontier]]:
+    """Ranges of nodes i64[n], and slots that hold their rows, each in a tree of its own."""
     size = np.array([len(part.rows) for part in held])
     cuts = np.flatnonzero(np.diff(np.cumsum(size) // ROWS_AT_ONCE)) + 1
     for low, high in pairwise([0, *cuts.tolist(), len(held)]):
@@ -182,9 +235,11 @@ def slots_of(
         rows, weights = (np.concatenate(part).astype(np.int32) for part in zip(*some, strict=True))
         end = np.cumsum(n)
         sums, constant = backend.totals(training, rows, weights, end - n, end)
-        yield replace(
-            upper.slots.take(NUMPY, nodes[low:high], len(rows)), n_rows=n, begin=end - n, end=end,
-            sums=sums, constant=constant, rows=rows, weights=weights,
+        slots = upper.slots.take(NUMPY, nodes[low:high], len(rows))
+        own = None if slots.allowed is None else slots.allowed[slots.tree]
+        yield slice(low, high), replace(
+            slots, tree=np.arange(high - low, dtype=np.int32), allowed=own, n_rows=n, begin=end - n,
+            end=end, sums=sums, constant=constant, rows=rows, weights=weights,
         )  # fmt: skip
 
 
@@ -199,10 +254,8 @@ def changed(
     if not len(anew.node):
         return forest, upper
     parts = []
-    for slots in slots_of(upper, training, backend, anew.node, anew.rows):
-        own = None if slots.allowed is None else slots.allowed[slots.tree]
-        own_trees = replace(slots, tree=np.arange(slots.n_slots, dtype=np.int32), allowed=own)
-        parts.append(grown_slots(training, backend, own_trees, most_rows))
+    for _, slots in slots_of(upper, training, backend, anew.node, anew.rows):
+        parts.append(grown_slots(training, backend, slots, most_rows))
     waves, inner = zip(*parts, strict=True)
     tree, at = upper.slots.tree[anew.node], upper.at(forest, anew.node)
     forest, moves = spliced(forest, at, merged(list(waves), training, backend.n_threads))

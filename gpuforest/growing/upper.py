@@ -180,12 +180,17 @@ def grown_slots(
     training: Training, backend: Backend, slots: Frontier, most_rows: int
 ) -> tuple[Forest, Upper]:
     """The trees that grow from slots, whose numbers are those of the trees, and upper nodes."""
-    if not has(backend, "grow_subtrees") or training.rules.limited:  # these grow level by level
+    if not grow_whole(training, backend):
         forest = grown_from(training, backend, slots)
         return forest, follow(training, backend, forest, slots, most_rows)
     kind = Keeping(most_rows, sums_dtype(training))
     forest = grown_from(training, backend, slots, kind)
     return forest, written_nodes(training, forest, slots, kind.parts)
+
+
+def grow_whole(training: Training, backend: Backend) -> bool:
+    """Whether compiled code grows whole trees, and not level by level."""
+    return has(backend, "grow_subtrees") and not training.rules.limited
 
 
 def grown_from(

@@ -123,6 +123,10 @@ class Kind:
         """What `cpu_kernel` takes besides the scratch of all kinds."""
         return ()
 
+    def given(self, data: Data) -> tuple[Any, ...]:
+        """What it takes besides scratch, which other calls may use again."""
+        return ()
+
     def written(self, slots: Frontier, of_kind: tuple[Any, ...]) -> None:
         """Take what `cpu_kernel` has written of some slots there."""
 

@@ -15,6 +15,7 @@ from gpuforest.kernels.best_split.cuts import scan_arrays
 from gpuforest.kernels.grow_subtrees.scratch import Scratch
 from gpuforest.kernels.sets.numba import new_sets
 from gpuforest.splits.base import Sets
+from gpuforest.splits.kept.again import Again
 from gpuforest.splits.kept.numba import (
     FEATURES,
     MOST_ROWS,
@@ -25,6 +26,8 @@ from gpuforest.splits.kept.numba import (
     search_kept,
 )
 
+NONE = new_arrays(Again, np.zeros, M=0, S=0, V=0, C=0, D=0, E=0, W=0)
+NOTHING = Again(**NONE, codes=None, n_changed=0, prunes=0)
 # Room for upper nodes, by the rows of a block; where more would be, nodes are blocks of more rows
 UPPER, SPARE = 4, 64
 
@@ -45,7 +48,7 @@ class Part(NamedTuple):
 class Keeping(Sets):
     """Cuts, and sets of categories, of trees that grow whole on the CPU and keep histograms.
 
-    most_rows : of a block; dtype : of kept sums"""
+    most_rows : of a block; dtype : of kept sums; again : of nodes that grow again"""
 
     name = "kept"
     cpu_only = has_sets = grows_whole = True
@@ -53,13 +56,26 @@ class Keeping(Sets):
     columns = 1  # a row's number
     kernel = grow_kept
 
-    def __init__(self, most_rows: int, dtype: type[np.signedinteger[Any]]) -> None:
+    def __init__(
+        self, most_rows: int, dtype: type[np.signedinteger[Any]], again: Again | None = None
+    ) -> None:
         self.most_rows, self.dtype, self.parts = most_rows, dtype, list[Part]()
+        self.again = again
+
+    def given(self, data: Data) -> tuple[Any, ...]:
+        return (self.again or NOTHING._replace(codes=data.codes[:0]),)
 
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         n, k = len(scratch.leaf_sums), training.rules.n_tried
         upper = UPPER * n // self.most_rows + SPARE
-        sizes = {"n": 2 * upper + n, "m": upper * k + training.n_features, "R": n, "D": n, "K": 5}
+        sizes = {
+            "n": 2 * upper + n,
+            "m": upper * k + training.n_features,
+            "R": n,
+            "D": n,
+            "K": 5,
+            "L": len(scratch.open_nodes),
+        }
         sizes |= {"B": training.n_codes * training.hist_channels, "C": data.n_channels}
         kept = Kept(**new_arrays(Kept, np.empty, **sizes))
         kept.used[MOST_ROWS] = self.most_rows
@@ -67,6 +83,8 @@ class Keeping(Sets):
 
     def written(self, slots: Frontier, of_kind: tuple[Any, ...]) -> None:
         (kept,) = of_kind
+        if self.again is not None and self.again.prunes:
+            return
         nodes, features, rows = (slice(kept.used[i]) for i in (NODES, FEATURES, ROWS))
         weights = kept.weights[rows]
         small = np.min_scalar_type(int(weights.max(initial=0)))

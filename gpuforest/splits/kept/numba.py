@@ -27,6 +27,7 @@ from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import U, has_labels, order_of
 from gpuforest.kernels.shared.records import NO_SPLIT
+from gpuforest.splits.kept.again import Again, divide, enter, leave, visit
 
 Array = Any
 
@@ -47,15 +48,28 @@ class Kept(NamedTuple):
     weights: Annotated[Array, "i32[R]"]
     offsets: Annotated[Array, "i64[D]"]  # the first node of each slot
     used: Annotated[Array, "i64[K]"]  # of these; UPTO; and what a block may hold
+    stack: Annotated[Array, "i64[L, K]"]  # of open nodes that grow again: see again.py
+    now: Annotated[Array, "i64[K]"]
+
+
+class OfKind(NamedTuple):
+    """What growth passes on to the functions here."""
+
+    kept: Any
+    again: Any
 
 
 @device
-def load(data, slots, d, order, kept):
+def load(data, slots, d, order, of_kind):
     """As load_rows, with the rows' numbers behind what they add to a sum."""
-    n, stats = rows.load_rows(data, slots, d, order, kept), order.stats
+    (kept, again), stats = of_kind, order.stats
+    n = rows.load_rows(data, slots, d, order, kept)
     for i in range(n):
         stats[U(i), U(stats.shape[1] - 1)] = order.positions[U(i)]
     kept.offsets[d], kept.used[UPTO] = kept.used[NODES], 0
+    if len(again.old) > 0:
+        enter(kept, again, np.int64(slots.tree[d]))
+        kept.used[UPTO] = n if again.prunes else 0
     return n
 
 
@@ -85,8 +99,8 @@ def put_block(kept, stats, slot, number):
 
 @device
 def resume(growth, node, n_stack, n_trail, sets, grown):
-    """Write a node that will not be searched, or holds few rows, as a block."""
-    kept, rules, scratch = growth.of_kind, growth.rules, growth.scratch
+    """Write a node that will not be searched, or holds few rows, as a block; see also `visit`."""
+    (kept, again), rules, scratch = growth.of_kind, growth.rules, growth.scratch
     if node.low >= kept.used[UPTO]:
         stats = scratch.order.stats
         slot = subtrees.slot_of(node, stats, scratch.sums)
@@ -95,7 +109,10 @@ def resume(growth, node, n_stack, n_trail, sets, grown):
         is_block |= kept.used[FEATURES] + len(scratch.constant) > len(kept.features)
         if is_block or rows.is_pure(stats, slot):
             put_block(kept, stats, slot, node.number - growth.first)
-    return False, n_stack, grown
+    is_written = False
+    if len(again.old) > 0:
+        is_written, grown = visit(growth, kept, again, node, n_stack, sets, grown)
+    return is_written, n_stack, grown
 
 
 @device
@@ -118,7 +135,7 @@ def keep_features(kept, m, batch, hists, data, count_rows, C):
 def search(growth, table, slot, n_trail, sets):
     """As `search` of grow_subtrees. Upper nodes look at constant features too, since a row that
     joins may change that, and stop at no score."""
-    kept, data, rules, scratch = growth.of_kind, growth.data, growth.rules, growth.scratch
+    (kept, _), data, rules, scratch = growth.of_kind, growth.data, growth.rules, growth.scratch
     if slot.begin < kept.used[UPTO]:
         return subtrees.search(growth, table, slot, n_trail, sets)
     hists, batch, k, C = scratch.hists, scratch.batch, rules.n_tried, len(slot.sums)
@@ -152,16 +169,21 @@ def search(growth, table, slot, n_trail, sets):
 
 @device
 def write(growth, table, node, slot, split, n_stack, n_trail, sets, grown):
-    """As `write_split`; but the rows of both sides of an upper node are wanted."""
-    kept, data, scratch, first = growth.of_kind, growth.data, growth.scratch, growth.first
-    if node.low < kept.used[UPTO]:
+    """As `write_split`; but the rows of both sides are wanted of upper nodes, and of nodes that
+    grow again."""
+    (kept, again), data, scratch = growth.of_kind, growth.data, growth.scratch
+    first, is_upper, grows_again = growth.first, node.low >= kept.used[UPTO], len(again.old) > 0
+    if not (is_upper or grows_again):
         return subtrees.write_split(growth, table, node, slot, split, n_stack, n_trail, sets, grown)
-    kept.nodes[kept.used[NODES] - 1, LEFT] = grown.n_nodes - first
+    if is_upper:
+        kept.nodes[kept.used[NODES] - 1, LEFT] = grown.n_nodes - first
     grown = rows.put_split(scratch, data, node.number, first, split, sets, grown)
     n_left = rows.split_rows(
         table[split.feature], scratch.order, scratch.spare, slot, split, np.int64(data.n_codes - 1),
         rows.words_of(sets),
     )  # fmt: skip
+    if grows_again:
+        divide(growth, kept, again, node.number, split, n_stack, sets)
     return subtrees.push_children(growth, n_stack, node, n_left, split.left, n_trail, grown), grown
 
 
@@ -171,11 +193,16 @@ WAYS = Ways(load, search, write, resume)
 @kernel(checked={"target": "int32"})
 def grow_kept(
     data: Data, slots: Frontier, rules: Rules, scratch: Scratch, offsets: I64s, written: I64s,
-    sets: Sets, kept: Kept,
+    sets: Sets, kept: Kept, again: Again,
 ):  # fmt: skip
-    """As `grow_subtrees` of kernels/grow_subtrees/numba.py, and writes to `kept`."""
+    """As `grow_subtrees` of kernels/grow_subtrees/numba.py, and writes to `kept`; of nodes that
+    grow again, to `again`."""
     kept.used[:MOST_ROWS] = 0
-    subtrees.grow_slots(data, slots, rules, scratch, offsets, written, sets, WAYS, kept)
+    of_kind = OfKind(kept, again)
+    subtrees.grow_slots(data, slots, rules, scratch, offsets, written, sets, WAYS, of_kind)
+    if len(again.old) > 0:
+        for d in range(len(slots.begin)):
+            leave(again, scratch, np.int64(slots.tree[d]))
 
 
 @kernel(plain={})
