@@ -161,6 +161,11 @@ class Splits:
         """The splits numbered `slots` i64[n]."""
         return Splits(*(xp.take(getattr(self, f.name), slots, axis=0) for f in fields(self)))
 
+    def put(self, at: Array, splits: Splits) -> None:
+        """Set the splits numbered `at` i64[n], on the host."""
+        for field in fields(self):
+            getattr(self, field.name)[at] = getattr(splits, field.name)
+
     def better(self, xp: Any, other: Splits) -> Splits:
         """Each slot's split of higher score, or its own if both are equal; `tried` adds up."""
         wins = other.score > self.score

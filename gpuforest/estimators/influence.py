@@ -1,13 +1,12 @@
 """Influence of training rows: what a forest would predict without each of them.
 
 Each row is left out by a fit of all others; only what the row changes is grown, see
-growing/changed.py. Bins and fixed point stay those of the fit.
+growing/left_out.py. Bins and fixed point stay those of the fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,15 @@ from gpuforest.backends import registry
 from gpuforest.backends.base import Backend
 from gpuforest.common import progress
 from gpuforest.core.forest import Forest
-from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.data import arrays
 from gpuforest.data.binned import FitInput
 from gpuforest.estimators import fit_scope, forgetting, kept
 from gpuforest.estimators.prepare import prepare
-from gpuforest.growing.changed import Walkers, grown_below, search_again, sums_below
-from gpuforest.growing.splice import children, places_below
-from gpuforest.growing.upper import Changes, goes_left, grow_whole
+from gpuforest.growing.left_out import LeavingOut, Trees
+from gpuforest.growing.upper import Changes
 
-ROWS_AT_ONCE = 64  # that are left out, each in trees of their own
-PAIRS_AT_ONCE = 2**25  # of rows and trees that compiled code walks
+MOST_ROWS = 1024  # that are left out at once, because they share much of what changes
+VALUES_AT_ONCE = 2**24  # of predictions without them
 MOST_BYTES = 2**31  # of tables that are made for one call
 FEWEST_ROWS = 256  # of a block: many rows are left out
 LEAST_SHARE = 1e-15  # whose logarithm is taken, as scikit-learn's log_loss
@@ -80,7 +77,8 @@ def influence(
 
     def work(backend: Backend) -> np.ndarray:
         of = tables or _tables_now(self, X, y, sample_weight, backend)
-        parts = np.array_split(at, -(-len(at) // ROWS_AT_ONCE))
+        at_once = np.clip(VALUES_AT_ONCE // (len(codes) * forest.coding.n_values), 64, MOST_ROWS)
+        parts = np.array_split(at, -(-len(at) // at_once))
         with progress.stage("leaving out"):
             found = [_changes(of, forest, codes, part, score) for part in parts]
         return np.concatenate(found)
@@ -141,72 +139,16 @@ def _changes(
     if drawn.weights is not None:
         weights = weights * drawn.weights[at]
     of_rows = training.matrix.codes[numbers], training.target.y[numbers], weights
-    changes, case = Changes(numbers, *of_rows), np.arange(len(at))
-    anew, _ = search_again(tables.upper, training, backend, forest, changes, case)
     sums = np.zeros((len(codes), forest.values.shape[1]))
     sums = backend.accumulate(forest, codes, range(forest.n_trees), None, sums)
     change = np.zeros((len(at), *sums.shape))
-    tree = tables.upper.slots.tree[anew.node]
-    node = forest.tree_offsets[tree] + tables.upper.node[anew.node]
     leaves = backend.apply(forest, codes) + forest.tree_offsets[:-1]
-    at, row = _rows_below(forest, tree, node, leaves)
-    passed, unit = np.unique(at, return_inverse=True)  # nodes that no row passes need not grow
-    if len(passed):
-        order = np.argsort(unit, kind="stable")
-        at, row, unit = at[order], row[order], unit[order]
-        of_nodes = tables.upper, training, backend
-        held = [anew.rows[i] for i in passed.tolist()]
-        nodes, case = anew.node[passed], anew.case[passed]
-        gain = -_values(forest, leaves[row, tree[at]])
-        if grow_whole(training, backend):
-            walkers = Walkers.of(changes.codes, codes, case, unit, row)
-            new, differ = sums_below(*of_nodes, forest, nodes, held, walkers)
-            gain = (gain + replace(forest, leaf_sums=new).values) * differ[:, None]
-        else:
-            grown = replace(grown_below(*of_nodes, nodes, held), combine=forest.combine)
-            gain += _values(grown, _leaves(grown, unit, row, codes, backend))
-        np.add.at(change, (anew.case[at], row), gain)
+    row = np.repeat(np.arange(len(codes)), forest.n_trees)
+    trees = Trees.of(forest, tables.upper, row, leaves.reshape(-1))
+    leaving = LeavingOut(training, backend, tables.most_rows, codes, change)
+    leaving.add(trees, Changes(numbers, *of_rows))
     both = [forest.combined(s.reshape(-1, sums.shape[1])) for s in (sums, sums + change)]
     before, after = both[0], both[1].reshape(change.shape)
     if score is not None:
         return np.asarray(score(after) - score(before))
     return np.asarray(after - before if forest.coding.is_classes else (after - before)[..., 0])
-
-
-def _rows_below(
-    forest: Forest, tree: np.ndarray, node: np.ndarray, leaves: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of numbers of nodes i64[P], of trees i64[P], and of rows, with leaves i64[n, T], that
-    pass them, i64[m] each."""
-    begin, end = places_below(forest, node)
-    ends = is_leaf(forest.nodes[node])
-    begin, end = np.where(ends, node, begin), np.where(ends, node + 1, end)
-    units, rows = [node[:0]], [node[:0]]
-    for t in np.unique(tree).tolist():
-        of_tree, order = np.flatnonzero(tree == t), np.argsort(leaves[:, t], kind="stable")
-        low, high = (np.searchsorted(leaves[order, t], e[of_tree]) for e in (begin, end))
-        count = high - low
-        units.append(np.repeat(of_tree, count))
-        first = np.repeat(low - (np.cumsum(count) - count), count)
-        rows.append(order[first + np.arange(len(first))])
-    return np.concatenate(units), np.concatenate(rows)
-
-
-def _leaves(
-    grown: Forest, tree: np.ndarray, row: np.ndarray, codes: np.ndarray, backend: Backend
-) -> np.ndarray:
-    """The leaves i64[m] that rows i64[m] with codes [n, F] reach, each in one tree, i64[m]."""
-    size = len(codes) * grown.n_trees
-    if len(tree) > size // 16 and size < PAIRS_AT_ONCE:  # compiled walks of all rows are faster
-        return np.asarray(grown.tree_offsets[tree] + backend.apply(grown, codes)[row, tree])
-    root = grown.tree_offsets[tree]
-    at, going = root.copy(), np.arange(len(tree))
-    while len(going := going[~is_leaf(grown.nodes[at[going]])]):
-        left = goes_left(grown, at[going], codes[row[going]])
-        at[going] = root[going] + children(grown.nodes[at[going]]) + ~left
-    return np.asarray(at)
-
-
-def _values(forest: Forest, leaves: np.ndarray) -> np.ndarray:
-    """What leaves i64[m] predict, f64[m, n_values]."""
-    return np.asarray(forest.values[leaf_rows(forest.nodes[leaves])])

@@ -36,8 +36,7 @@ from gpuforest.growing.upper import (
     sums_dtype,
     sure,
 )
-from gpuforest.splits.kept.again import Again
-from gpuforest.splits.kept.kind import Keeping, search
+from gpuforest.splits.kept.kind import search
 from gpuforest.splits.kinds import kind_in
 
 ROWS_AT_ONCE = 2**24  # of nodes that grow anew
@@ -45,11 +44,35 @@ SEARCHED_AT_ONCE = 2**8  # nodes whose histograms are copied
 
 
 class Anew(NamedTuple):
-    """Nodes that grow anew, because of the rows that change in a case."""
+    """n nodes that grow anew, because of the rows that change in a case."""
 
     case: np.ndarray  # i64[n]
     node: np.ndarray  # i64[n], numbers of upper nodes and blocks
-    rows: list[Rows]  # that each holds then
+    found: Splits  # of upper nodes; feature -1: none
+    begin: np.ndarray  # i64[n + 1], the first changed row of each
+    row: np.ndarray  # i64[m]
+    weight: np.ndarray  # i64[m], negative: it leaves
+
+    @classmethod
+    def join(cls, parts: list[Anew]) -> Anew:
+        """The nodes of several parts."""
+        case, node, found, begin, row, weight = zip(*parts, strict=True)
+        first = np.cumsum([0, *map(len, row)])
+        begins = [b[:-1] + i for b, i in zip(begin, first, strict=False)]
+        case, node, row, weight = map(np.concatenate, (case, node, row, weight))
+        return cls(
+            case, node, Splits.join(NUMPY, list(found)), np.append(np.concatenate(begins), len(row)),
+            row, weight,
+        )  # fmt: skip
+
+    def rows_of(self, upper: Upper, changes: Changes, some: np.ndarray) -> list[Rows]:
+        """The rows that some of the nodes, i64[m], hold then."""
+        held = list[Rows]()
+        for i in some.tolist():
+            own = slice(self.begin[i], self.begin[i + 1])
+            rows = changes.rows[self.row[own]]
+            held.append(with_changes(upper.rows_below(self.node[i]), rows, self.weight[own]))
+        return held
 
 
 class Stays(NamedTuple):
@@ -63,23 +86,26 @@ class Stays(NamedTuple):
 
 def search_again(
     upper: Upper, training: Training, backend: Backend, forest: Forest, changes: Changes,
-    case: np.ndarray,
+    case: np.ndarray, wanted: np.ndarray | None = None,
 ) -> tuple[Anew, list[Stays]]:  # fmt: skip
     """Search again for the splits of all upper nodes that changed rows reach, depth by depth. Rows
     with equal numbers in `case` i64[m] change together; each case begins with the trees as they
-    are. Histograms are kept if there is one case."""
-    n, sign, keeps = len(upper.node), changes.sign, bool(case[0] == case[-1])
+    are. Histograms are kept if there is one case.
+
+    wanted : bool[n], the nodes to look at, with those above them; None: all"""
+    n_cases, sign, keeps = int(case.max()) + 1, changes.sign, bool(case[0] == case[-1])
     tree, row = np.nonzero(changes.weights)
     at, weight, of_rows = upper.root[tree], np.abs(changes.weights[tree, row]), changes.of(training)
-    cases, nodes = [at[:0]], [at[:0]]
-    rows, stays = list[Rows](), list[Stays]()
-    while len(row):
+    anew, stays = list[Anew](), list[Stays]()
+    while True:
+        if wanted is not None:
+            at, row, weight = (a[wanted[at]] for a in (at, row, weight))
         # 1. the nodes that rows reach, and these rows side by side
-        unit = case[row] * n + at
+        unit = at * n_cases + case[row]
         order = np.argsort(unit, kind="stable")
         at, row, weight = at[order], row[order], weight[order]
         unit, count = np.unique(unit, return_counts=True)
-        node, end = unit % n, np.cumsum(count)
+        node, end = unit // n_cases, np.cumsum(count)
         slots = upper.slots.take(NUMPY, node, len(row))
         held = row.astype(np.int32), weight.astype(np.int32)
         sums, _ = backend.totals(of_rows, *held, end - count, end)
@@ -89,29 +115,28 @@ def search_again(
         )  # fmt: skip
         # 2. which of them keep their splits
         same, hists = (upper.below[node] > 0) & ~may_end(training, slots), list[Histogram]()
+        found = Splits.none_yet(len(node), training.n_channels, training.n_words)
         on = np.flatnonzero(same)
         for part in np.array_split(on, -(-len(on) // SEARCHED_AT_ONCE)) if len(on) else ():
             known, which = np.unique(node[part], return_inverse=True)
             kept: list[Any] = [upper.kept[i] for i in known.tolist()]
             some = slots.take(NUMPY, part, slots.max_rows)
-            found, after = searched(of_rows, backend, some, sign, kept, which, keeps)
-            same[part] = same_splits(found, upper.splits.take(NUMPY, node[part]))
+            best, after = searched(of_rows, backend, some, sign, kept, which, keeps)
+            found.put(part, best)
+            same[part] = same_splits(best, upper.splits.take(NUMPY, node[part]))
             if keeps:
                 hists += [after[i] for i in np.flatnonzero(same[part]).tolist()]
         stays.append(Stays(node[same], slots.sums[same], slots.n_rows[same], hists))
-        # 3. the rows of the others
-        for i in np.flatnonzero(~same).tolist():
-            own = slice(end[i] - count[i], end[i])
-            held = upper.rows_below(node[i])
-            rows.append(with_changes(held, changes.rows[row[own]], sign * weight[own]))
-        cases.append(unit[~same] // n)
-        nodes.append(node[~same])
-        # 4. the nodes below
-        go = np.repeat(same, count)
+        other, go = np.flatnonzero(~same), np.repeat(same, count)
+        begin, case_of = np.append(0, np.cumsum(count[other])), unit[other] % n_cases
+        of_rest = begin, row[~go], sign * weight[~go].astype(np.int64)
+        anew.append(Anew(case_of, node[other], found.take(NUMPY, other), *of_rest))
+        # 3. the nodes below
         at, row, weight = at[go], row[go], weight[go]
+        if not len(row):
+            return Anew.join(anew), stays
         left = goes_left(forest, upper.at(forest, at), changes.codes[row])
         at = upper.below[at] + ~left
-    return Anew(np.concatenate(cases), np.concatenate(nodes), rows), stays
 
 
 def searched(
@@ -172,58 +197,6 @@ def grown_below(
     return merged(grown, training, backend.n_threads)
 
 
-class Walkers(NamedTuple):
-    """Rows that walk down n nodes which grow again; those that have changed come first in codes."""
-
-    codes: np.ndarray  # [R, F]
-    n_changed: int  # of them
-    row: np.ndarray  # i64[W], the row of each walker, node by node
-    begin: np.ndarray  # i64[n + 1], the first walker of each node
-
-    @classmethod
-    def of(
-        cls, changed: np.ndarray, others: np.ndarray, row_of_node: np.ndarray, node: np.ndarray,
-        row: np.ndarray,
-    ) -> Walkers:  # fmt: skip
-        """Of one changed row of each of n nodes, and of other rows, by their numbers.
-
-        changed, others : codes [m, F] of these rows; row_of_node : i64[n]; node, row : i64[p],
-        of the others, ascending by nodes"""
-        n = len(row_of_node)
-        begin = np.searchsorted(node, np.arange(n + 1))
-        rows = np.insert(row + len(changed), begin[:-1], row_of_node)
-        return cls(np.concatenate([changed, others]), len(changed), rows, begin + np.arange(n + 1))
-
-    def again(self, forest: Forest, at: np.ndarray, some: slice, prunes: bool) -> Again:
-        """What compiled code takes for some of the nodes, which are at places i64[n] of a forest."""
-        inside = slice(*self.begin[[some.start, some.stop]])
-        row, n = self.row[inside].astype(np.int32), forest.leaf_sums.shape[1]
-        base = forest.tree_offsets[np.searchsorted(forest.tree_offsets, at[some], "right") - 1]
-        return Again(
-            forest.nodes, forest.set_at, forest.sets, forest.leaf_sums, at[some], base,
-            self.begin[some.start : some.stop + 1] - inside.start, self.codes, row,
-            self.n_changed, np.empty_like(row), np.empty_like(row), np.empty(len(row), np.int64),
-            np.zeros((len(row), n), np.int64), prunes,
-        )  # fmt: skip
-
-
-def sums_below(
-    upper: Upper, training: Training, backend: Backend, forest: Forest, nodes: np.ndarray,
-    held: list[Rows], walkers: Walkers,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The sums i64[p, C] of the leaves that walkers which have not changed reach when nodes i64[n]
-    grow again from the rows that these hold; and where they are not what they were, bool[p]."""
-    at, found = upper.at(forest, nodes), list[Again]()
-    for some, slots in slots_of(upper, training, backend, nodes, held):
-        found.append(walkers.again(forest, at, some, True))
-        backend.grow_subtrees(training, slots, Keeping(2**62, sums_dtype(training), found[-1]))
-    sums, reached = (
-        np.concatenate([getattr(a, name) for a in found]) for name in ("sums", "reached")
-    )
-    others = walkers.row >= walkers.n_changed
-    return sums[others], reached[others] >= 0
-
-
 def slots_of(
     upper: Upper, training: Training, backend: Backend, nodes: np.ndarray, held: list[Rows]
 ) -> Iterator[tuple[slice, Frontier]]:
@@ -254,7 +227,8 @@ def changed(
     if not len(anew.node):
         return forest, upper
     parts = []
-    for _, slots in slots_of(upper, training, backend, anew.node, anew.rows):
+    held = anew.rows_of(upper, changes, np.arange(len(anew.node)))
+    for _, slots in slots_of(upper, training, backend, anew.node, held):
         parts.append(grown_slots(training, backend, slots, most_rows))
     waves, inner = zip(*parts, strict=True)
     tree, at = upper.slots.tree[anew.node], upper.at(forest, anew.node)

@@ -423,6 +423,20 @@ def goes_left(forest: Forest, at: np.ndarray, codes: np.ndarray) -> np.ndarray:
     left, by_set = code <= bins, np.flatnonzero(bins == SET_BIN)
     if len(by_set):
         word = forest.set_at[at[by_set]] + (code[by_set] >> 6)  # of a missing value: any
-        words = forest.sets[np.minimum(word, len(forest.sets) - 1)]
-        left[by_set] = words >> (code[by_set] & 63).astype(np.uint64) & np.uint64(1)
+        left[by_set] = has_code(forest.sets[np.minimum(word, len(forest.sets) - 1)], code[by_set])
     return np.asarray(np.where(code == forest.edges.missing_code, missing_left, left))
+
+
+def sends_left(splits: Splits, codes: np.ndarray, missing: int) -> np.ndarray:
+    """Whether n splits send rows with codes [n, F] left, bool[n]."""
+    code = codes[np.arange(len(codes)), splits.feature].astype(np.int64)
+    left, by_set = code <= splits.bin, np.flatnonzero(splits.bin == SET_BIN)
+    if len(by_set):
+        word = np.minimum(code[by_set] >> 6, splits.sets.shape[1] - 1)
+        left[by_set] = has_code(splits.sets[by_set, word], code[by_set])
+    return np.asarray(np.where(code == missing, splits.missing_left, left))
+
+
+def has_code(words: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """Whether sets have codes i64[n], by the words u64[n] where their bits are, bool[n]."""
+    return np.asarray(words >> (code & 63).astype(np.uint64) & np.uint64(1)) == 1
