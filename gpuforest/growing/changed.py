@@ -61,17 +61,18 @@ class Anew(NamedTuple):
         begins = [b[:-1] + i for b, i in zip(begin, first, strict=False)]
         case, node, row, weight = map(np.concatenate, (case, node, row, weight))
         return cls(
-            case, node, Splits.join(NUMPY, list(found)), np.append(np.concatenate(begins), len(row)),
-            row, weight,
+            case, node, Splits.join(NUMPY, list(found)),
+            np.append(np.concatenate(begins), len(row)), row, weight,
         )  # fmt: skip
 
     def rows_of(self, upper: Upper, changes: Changes, some: np.ndarray) -> list[Rows]:
         """The rows that some of the nodes, i64[m], hold then."""
         held = list[Rows]()
-        for i in some.tolist():
-            own = slice(self.begin[i], self.begin[i + 1])
-            rows = changes.rows[self.row[own]]
-            held.append(with_changes(upper.rows_below(self.node[i]), rows, self.weight[own]))
+        of_some = self.node[some], self.begin[some], self.begin[some + 1]
+        numbers = changes.rows[self.row]
+        for node, begin, end in zip(*(a.tolist() for a in of_some), strict=True):
+            own = numbers[begin:end], self.weight[begin:end]
+            held.append(with_changes(upper.rows_below(node), *own))
         return held
 
 
@@ -117,7 +118,8 @@ def search_again(
         same, hists = (upper.below[node] > 0) & ~may_end(training, slots), list[Histogram]()
         found = Splits.none_yet(len(node), training.n_channels, training.n_words)
         on = np.flatnonzero(same)
-        for part in np.array_split(on, -(-len(on) // SEARCHED_AT_ONCE)) if len(on) else ():
+        number = np.cumsum(np.diff(node[on], prepend=-1) > 0) // SEARCHED_AT_ONCE
+        for part in np.split(on, np.flatnonzero(np.diff(number)) + 1) if len(on) else ():
             known, which = np.unique(node[part], return_inverse=True)
             kept: list[Any] = [upper.kept[i] for i in known.tolist()]
             some = slots.take(NUMPY, part, slots.max_rows)
@@ -177,8 +179,11 @@ def may_end(training: Training, slots: Frontier) -> np.ndarray:
 def with_changes(held: Rows, changed: np.ndarray, weights: np.ndarray) -> Rows:
     """The rows of a node without some, and with others: numbers i64[n], weights i64[n] negative
     where they leave."""
+    if len(changed) == 1 and weights[0] < 0:
+        at = int((held.rows == changed[0]).argmax())
+        return Rows(*(np.concatenate([part[:at], part[at + 1 :]]) for part in held))
     leave, join = changed[weights < 0], weights > 0
-    stay = held.rows != leave[0] if len(leave) == 1 else ~np.isin(held.rows, leave)
+    stay = ~np.isin(held.rows, leave)
     rows, each = held.rows[stay], held.weights[stay]
     if not join.any():
         return Rows(rows, each)

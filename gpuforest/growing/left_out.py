@@ -30,7 +30,6 @@ from gpuforest.growing.upper import (
     grow_whole,
     grown_slots,
     sends_left,
-    sums_dtype,
 )
 from gpuforest.splits.kept.again import Again
 from gpuforest.splits.kept.kind import Keeping
@@ -106,10 +105,8 @@ class Walkers(NamedTuple):
 
     def again(self, forest: Forest, at: np.ndarray) -> Again:
         """What compiled code takes; the nodes are at places i64[n] of a forest."""
-        row, sums = (
-            self.row.astype(np.int32),
-            np.zeros((len(self.row), forest.leaf_sums.shape[1]), np.int64),
-        )
+        row = self.row.astype(np.int32)
+        sums = np.zeros((len(row), forest.leaf_sums.shape[1]), np.int64)
         base = forest.tree_offsets[np.searchsorted(forest.tree_offsets, at, "right") - 1]
         return Again(
             forest.nodes, forest.set_at, forest.sets, forest.leaf_sums, at, base, self.begin,
@@ -242,7 +239,7 @@ class LeavingOut:
         from these rows; and where they are not what they were, bool[p]."""
         (slots,) = (s for _, s in slots_of(trees.upper, self.training, self.backend, nodes, held))
         again = walkers.again(trees.forest, trees.upper.at(trees.forest, nodes))
-        kind = Keeping(2**62, sums_dtype(self.training), again)
+        kind = Keeping(2**62, again)
         self.backend.grow_subtrees(self.training, slots, kind)
         others = walkers.row >= walkers.n_changed
         return again.sums[others], again.reached[others] >= 0

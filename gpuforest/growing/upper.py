@@ -99,6 +99,8 @@ class Upper:
 
     def rows_below(self, i: int) -> Rows:
         """The rows of a block, or of all blocks below an upper node."""
+        if isinstance(of_block := self.kept[i], Rows):
+            return of_block
         blocks, waiting = list[Any](), [i]
         while waiting:
             i = waiting.pop()
@@ -106,8 +108,6 @@ class Upper:
                 waiting += [left, left + 1]
             else:
                 blocks.append(self.kept[i])
-        if len(blocks) == 1:
-            return Rows(*blocks[0])
         return Rows(*map(np.concatenate, zip(*blocks, strict=True)))
 
     @classmethod
@@ -183,7 +183,7 @@ def grown_slots(
     if not grow_whole(training, backend):
         forest = grown_from(training, backend, slots)
         return forest, follow(training, backend, forest, slots, most_rows)
-    kind = Keeping(most_rows, sums_dtype(training))
+    kind = Keeping(most_rows)
     forest = grown_from(training, backend, slots, kind)
     return forest, written_nodes(training, forest, slots, kind.parts)
 
@@ -439,4 +439,4 @@ def sends_left(splits: Splits, codes: np.ndarray, missing: int) -> np.ndarray:
 
 def has_code(words: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Whether sets have codes i64[n], by the words u64[n] where their bits are, bool[n]."""
-    return np.asarray(words >> (code & 63).astype(np.uint64) & np.uint64(1)) == 1
+    return np.asarray((words >> (code & 63).astype(np.uint64) & np.uint64(1)).astype(bool))

@@ -48,7 +48,7 @@ class Part(NamedTuple):
 class Keeping(Sets):
     """Cuts, and sets of categories, of trees that grow whole on the CPU and keep histograms.
 
-    most_rows : of a block; dtype : of kept sums; again : of nodes that grow again"""
+    most_rows : of a block; again : of nodes that grow again"""
 
     name = "kept"
     cpu_only = has_sets = grows_whole = True
@@ -56,11 +56,8 @@ class Keeping(Sets):
     columns = 1  # a row's number
     kernel = grow_kept
 
-    def __init__(
-        self, most_rows: int, dtype: type[np.signedinteger[Any]], again: Again | None = None
-    ) -> None:
-        self.most_rows, self.dtype, self.parts = most_rows, dtype, list[Part]()
-        self.again = again
+    def __init__(self, most_rows: int, again: Again | None = None) -> None:
+        self.most_rows, self.again, self.parts = most_rows, again, list[Part]()
 
     def given(self, data: Data) -> tuple[Any, ...]:
         return (self.again or NOTHING._replace(codes=data.codes[:0]),)
@@ -68,16 +65,10 @@ class Keeping(Sets):
     def cpu_scratch(self, training: Training, scratch: Scratch, data: Data) -> tuple[Any, ...]:
         n, k = len(scratch.leaf_sums), training.rules.n_tried
         upper = UPPER * n // self.most_rows + SPARE
-        sizes = {
-            "n": 2 * upper + n,
-            "m": upper * k + training.n_features,
-            "R": n,
-            "D": n,
-            "K": 5,
-            "L": len(scratch.open_nodes),
-        }
-        sizes |= {"B": training.n_codes * training.hist_channels, "C": data.n_channels}
-        kept = Kept(**new_arrays(Kept, np.empty, **sizes))
+        m, B = upper * k + training.n_features, training.n_codes * training.hist_channels
+        sizes = {"n": 2 * upper + n, "m": m, "R": n, "D": n, "K": 5, "C": data.n_channels}
+        arrays = new_arrays(Kept, np.empty, **sizes, L=len(scratch.open_nodes))
+        kept = Kept(**arrays, hists=np.empty((m, B), data.y.dtype))
         kept.used[MOST_ROWS] = self.most_rows
         return (kept,)
 
@@ -91,7 +82,7 @@ class Keeping(Sets):
         part = Part(
             slots.begin, kept.offsets[: slots.n_slots].copy(), kept.nodes[nodes].copy(),
             kept.sums[nodes].copy(), kept.features[features].copy(),
-            kept.hists[features].astype(self.dtype), kept.rows[rows].copy(), weights.astype(small),
+            kept.hists[features].copy(), kept.rows[rows].copy(), weights.astype(small),
         )  # fmt: skip
         self.parts.append(part)
 
@@ -107,7 +98,7 @@ def search(
     splits = Splits.none_yet(S, C, of_rows.n_words)
 
     def part(s: slice) -> None:
-        hist = np.empty((1, sums.shape[1]), np.int64)
+        hist = np.empty(sums.shape[1], np.int64)
         sets = new_sets(kinds, C, of_rows.hist_channels, of_rows.n_words, n_codes)
         of_slots = data, slots, of_rows.rules, s.start, s.stop, splits, *of_nodes
         search_kept(*of_slots, sign, keeps, hist, scan_arrays(n_codes, C), sets)

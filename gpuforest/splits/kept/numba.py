@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuforest.common.dtypes import CATEGORICAL
 from gpuforest.compiler.decorators import device, kernel
-from gpuforest.compiler.types import I64, I32s, I64s, I64s2, Targets2
+from gpuforest.compiler.types import I64, I32s, I64s, Targets2
 from gpuforest.core.frontier import Data, Frontier, Splits
 from gpuforest.core.rules import Rules
 from gpuforest.kernels.best_split.cuts import Scan, feature_of, slot_at
@@ -23,7 +23,6 @@ from gpuforest.kernels.best_split.numba import improve
 from gpuforest.kernels.grow_subtrees import cuts, rows
 from gpuforest.kernels.grow_subtrees import numba as subtrees
 from gpuforest.kernels.grow_subtrees.scratch import Scratch, Ways
-from gpuforest.kernels.histogram.numba import histogram
 from gpuforest.kernels.sets.numba import Sets
 from gpuforest.kernels.shared.numba import U, has_labels, order_of
 from gpuforest.kernels.shared.records import NO_SPLIT
@@ -43,7 +42,7 @@ class Kept(NamedTuple):
     nodes: Annotated[Array, "i64[n, K]"]
     sums: Annotated[Array, "i64[n, C]"]
     features: Annotated[Array, "i32[m]"]
-    hists: Annotated[Array, "i64[m, B]"]  # of B codes and all channels
+    hists: Targets2  # i32[m, B] of classes, else i64, of B codes and all channels
     rows: Annotated[Array, "i32[R]"]
     weights: Annotated[Array, "i32[R]"]
     offsets: Annotated[Array, "i64[D]"]  # the first node of each slot
@@ -205,30 +204,46 @@ def grow_kept(
             leave(again, scratch, np.int64(slots.tree[d]))
 
 
+@device
+def add_changed(hist, f, data, slots, s, sign, count_rows):
+    """Add the rows of a slot to the histogram of a feature, or with sign -1 take them away."""
+    C = data.n_channels
+    for i in range(slots.begin[s], slots.end[s]):
+        r, w = slots.rows[i], sign * np.int64(slots.weights[i])
+        at = np.int64(data.codes[f, r]) * (C + count_rows)
+        if has_labels(data.y):
+            hist[at + data.y[r, 0]] += w
+        else:
+            hist[at] += w
+            for k in range(C - 1):
+                hist[at + 1 + k] += w * data.y[r, k]
+        if count_rows:
+            hist[at + C] += sign
+
+
 @kernel(plain={})
 def search_kept(
     data: Data, slots: Frontier, rules: Rules, first: I64, last: I64, splits: Splits,
-    features: I32s, sums: Targets2, begin: I64s, end: I64s, sign: I64, keeps: I64, hist: I64s2,
+    features: I32s, sums: Targets2, begin: I64s, end: I64s, sign: I64, keeps: I64, hist: I64s,
     scan: Scan, sets: Sets,
 ):  # fmt: skip
     """Write the best splits of the slots first .. last - 1 by their histograms, `begin` to `end` of
     the features i32[m] and sums [m, B * width]. Slots hold rows that join (sign 1) or leave (-1),
-    which are added to the sums if `keeps`. hist : scratch i64[1, B * width]"""
+    which are added to the sums if `keeps`. hist : scratch i64[B * width]"""
     for s in range(first, last):
         slot, best, tried = slot_at(slots, s, has_labels(data.y)), NO_SPLIT, 0
         for j in range(begin[s], end[s]):
             if features[j] < 0:
                 continue
-            hist[:] = 0
-            histogram(data, slots, features[j : j + 1], rules.count_rows, s, 0, 1, hist)
-            for i in range(hist.shape[1]):
-                hist[0, U(i)] = sums[U(j), U(i)] + sign * hist[0, U(i)]
+            for i in range(len(hist)):
+                hist[U(i)] = sums[U(j), U(i)]
+            add_changed(hist, features[j], data, slots, s, sign, rules.count_rows)
             if keeps:
-                for i in range(hist.shape[1]):
-                    sums[U(j), U(i)] = hist[0, U(i)]
+                for i in range(len(hist)):
+                    sums[U(j), U(i)] = hist[U(i)]
             if tried < rules.n_tried:
                 feature = feature_of(features[j], data, rules.count_rows, len(slot.sums))
-                varies, best = improve(hist[0], feature, slot, rules, best, splits, scan, sets)
+                varies, best = improve(hist, feature, slot, rules, best, splits, scan, sets)
                 tried += varies
         splits.score[s], splits.feature[s], splits.bin[s] = best.score, best.feature, best.bin
         splits.missing_left[s], splits.tried[s] = best.missing_left, tried
