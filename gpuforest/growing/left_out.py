@@ -109,9 +109,9 @@ class Walkers(NamedTuple):
         sums = np.zeros((len(row), forest.leaf_sums.shape[1]), np.int64)
         base = forest.tree_offsets[np.searchsorted(forest.tree_offsets, at, "right") - 1]
         return Again(
-            forest.nodes, forest.set_at, forest.sets, forest.leaf_sums, at, base, self.begin,
+            forest.nodes, forest.set_at, forest.sets, at, base, self.begin,
             self.codes, row, self.n_changed, np.empty_like(row), np.empty_like(row),
-            np.empty(len(row), np.int64), sums, True,
+            np.empty(len(row), np.int64), sums,
         )  # fmt: skip
 
 

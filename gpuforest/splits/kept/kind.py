@@ -26,8 +26,8 @@ from gpuforest.splits.kept.numba import (
     search_kept,
 )
 
-NONE = new_arrays(Again, np.zeros, M=0, S=0, V=0, C=0, D=0, E=0, W=0)
-NOTHING = Again(**NONE, codes=None, n_changed=0, prunes=0)
+NONE = new_arrays(Again, np.zeros, M=0, S=0, C=0, D=0, E=0, W=0)
+NOTHING = Again(**NONE, codes=None, n_changed=0)
 # Room for upper nodes, by the rows of a block; where more would be, nodes are blocks of more rows
 UPPER, SPARE = 4, 64
 
@@ -74,7 +74,7 @@ class Keeping(Sets):
 
     def written(self, slots: Frontier, of_kind: tuple[Any, ...]) -> None:
         (kept,) = of_kind
-        if self.again is not None and self.again.prunes:
+        if self.again is not None:
             return
         nodes, features, rows = (slice(kept.used[i]) for i in (NODES, FEATURES, ROWS))
         weights = kept.weights[rows]

@@ -68,7 +68,7 @@ def load(data, slots, d, order, of_kind):
     kept.offsets[d], kept.used[UPTO] = kept.used[NODES], 0
     if len(again.old) > 0:
         enter(kept, again, np.int64(slots.tree[d]))
-        kept.used[UPTO] = n if again.prunes else 0
+        kept.used[UPTO] = n  # no histograms are wanted
     return n
 
 
@@ -108,10 +108,9 @@ def resume(growth, node, n_stack, n_trail, sets, grown):
         is_block |= kept.used[FEATURES] + len(scratch.constant) > len(kept.features)
         if is_block or rows.is_pure(stats, slot):
             put_block(kept, stats, slot, node.number - growth.first)
-    is_written = False
-    if len(again.old) > 0:
-        is_written, grown = visit(growth, kept, again, node, n_stack, sets, grown)
-    return is_written, n_stack, grown
+    if len(again.old) > 0 and visit(kept, again, node.number, n_stack):
+        return True, n_stack, rows.put_leaf(scratch, node.number, scratch.sums, grown)
+    return False, n_stack, grown
 
 
 @device
