@@ -234,14 +234,15 @@ def waves_of(plan: TrainingPlan, kept: Kept) -> list[Forest]:
         runs = zip(first.tolist(), last.tolist(), strict=True)
         waves = [wave for run in runs for wave in plan.grow(*run)]
         at = forest.tree_offsets[touched]
-        return [spliced(forest, at, merged(waves, training, backend.n_threads))[0]]
+        grown = merged(waves, training, backend.n_threads)
+        return [spliced(forest, at, grown, backend)[0]]
     nothing = np.zeros((0, 1), training.target.y.dtype)
     changes = Changes(kept.changed[:0].astype(int), kept.codes, nothing, weights)
     upper = upper_of(training, backend, forest, FEWEST_UPPER, changes)
     blocks = [(i, held) for i, held in enumerate(upper.kept) if isinstance(held, Rows)]
     numbers, held = np.array([i for i, _ in blocks]), [rows for _, rows in blocks]
     grown = grown_below(upper, training, backend, numbers, held)
-    return [spliced(forest, upper.at(forest, numbers), grown)[0]]
+    return [spliced(forest, upper.at(forest, numbers), grown, backend)[0]]
 
 
 def by_path(plan: TrainingPlan) -> bool:

@@ -74,7 +74,7 @@ def grown_wave(
     slots = link, word, set_at
     offsets, nodes, set_at = _placed(backend, slots, n_trees, depth, subtrees, number)
     if not coding.is_classes:
-        leaf_sums = _in_node_order(backend, offsets, nodes, leaf_sums)
+        leaf_sums = leaf_sums_in_order(backend, offsets, nodes, leaf_sums)
     if n_words:
         edges, combines = training.matrix.edges, training.combines
         words = sets_in_order(nodes, set_at, words, edges, combines)
@@ -116,7 +116,7 @@ def _placed(
     return offsets, nodes, node_set_at
 
 
-def _in_node_order(
+def leaf_sums_in_order(
     backend: Backend, offsets: np.ndarray, nodes: np.ndarray, leaf_sums: np.ndarray
 ) -> np.ndarray:
     """The rows i64[V, C] of leaves in the order of the nodes, which get the rows' new numbers."""

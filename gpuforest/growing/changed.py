@@ -237,11 +237,9 @@ def changed(
         parts.append(grown_slots(training, backend, slots, most_rows))
     waves, inner = zip(*parts, strict=True)
     tree, at = upper.slots.tree[anew.node], upper.at(forest, anew.node)
-    forest, moves = spliced(forest, at, merged(list(waves), training, backend.n_threads))
-    node = upper.node.copy()
-    for t in np.unique(tree).tolist():
-        of_tree = np.flatnonzero(upper.slots.tree == t)
-        node[of_tree] += moves.of(t, node[of_tree])
+    grown = merged(list(waves), training, backend.n_threads)
+    forest, moves = spliced(forest, at, grown, backend)
+    node = upper.node + moves.of(upper.slots.tree, upper.node)
     # the new nodes are numbered in trees of their own, whose roots are nodes of the forest now
     first = np.cumsum([0, *(len(part.root) for part in inner)])
     own = np.concatenate([part.slots.tree + i for part, i in zip(inner, first, strict=False)])

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpuforest.backends.base import Backend
 from gpuforest.backends.slots import distinct_rows
 from gpuforest.core.forest import Forest
-from gpuforest.core.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_WORD, is_leaf, leaf_rows
-from gpuforest.growing.assemble import sets_in_order
+from gpuforest.core.nodes import CHILD_MASK, CHILD_SHIFT, is_leaf
+from gpuforest.growing.assemble import leaf_sums_in_order, sets_in_order, text_of
+from gpuforest.kernels.place_nodes.numba import number_leaves, splice_nodes
 
 
 def children(nodes: np.ndarray) -> np.ndarray:
@@ -62,60 +64,47 @@ class Moves:
     end: np.ndarray
     upto: np.ndarray
 
-    def of(self, tree: int, nodes: np.ndarray) -> np.ndarray:
-        """By how much nodes i64[m] of a tree move, i64[m]."""
-        inside = slice(*np.searchsorted(self.tree, [tree, tree + 1]))
-        upto = np.concatenate([[0], self.upto[inside]])
-        return np.asarray(upto[np.searchsorted(self.end[inside], nodes, "right")])
+    def of(self, tree: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """By how much nodes i64[m] of trees i64[m] move, i64[m]."""
+        upto, below = np.append(self.upto, 0), np.searchsorted(self.tree, tree)
+        at = np.searchsorted(
+            (self.tree << 32) + self.end, (tree.astype(np.int64) << 32) + nodes, "right"
+        )
+        return np.asarray(np.where(at > below, upto[at - 1], 0))
 
 
-def spliced(forest: Forest, at: np.ndarray, grown: Forest) -> tuple[Forest, Moves]:
+def spliced(
+    forest: Forest, at: np.ndarray, grown: Forest, backend: Backend
+) -> tuple[Forest, Moves]:
     """The forest with the trees of `grown` in place of the nodes `at` i64[P] and all below these;
     and how the other nodes move. No node of `at` lies below another one."""
-    offsets = forest.tree_offsets
+    offsets, T = forest.tree_offsets, forest.n_trees
     begin, end = places_below(forest, at)
     # where several leaves have no descendants at one place, the deepest pair is the leftmost
     in_tree = at - offsets[np.searchsorted(offsets, at, "right") - 1]
     order = np.lexsort((at, -(in_tree + in_tree % 2), end, begin))
     at, begin, end = at[order], begin[order], end[order]
     tree = np.searchsorted(offsets, at, "right") - 1
-    sizes = np.diff(grown.tree_offsets)[order]
+    roots, sizes = grown.tree_offsets[:-1][order], np.diff(grown.tree_offsets)[order]
     gain = sizes - 1 - (end - begin)
-    upto = np.cumsum(gain)
-    before = np.concatenate([[0], upto])[np.searchsorted(tree, tree)]
-    moves = Moves(tree, end - offsets[tree], upto - before)
-    first = begin - offsets[tree] + moves.upto - gain  # of the new descendants, in the tree
-    # 1. children of old nodes move
-    nodes = forest.nodes.copy()
-    for t in np.unique(tree).tolist():
-        part = nodes[offsets[t] : offsets[t + 1]]
-        split = np.flatnonzero(part < np.uint64(LEAF_WORD))
-        by = moves.of(t, children(part[split]))
-        part[split] += by.astype(np.uint64) << np.uint64(CHILD_SHIFT)
-    # 2. and those of new ones, which come next to the root; their leaves have rows behind the old
-    new = grown.nodes.copy()
-    leaf = is_leaf(new)
-    by = np.empty(grown.n_trees, np.int64)
-    by[order] = first - 1
-    by = np.repeat(by, np.diff(grown.tree_offsets))
-    new += np.where(leaf, len(forest.leaf_sums), by << CHILD_SHIFT).astype(np.uint64)
-    # 3. all in their order
-    roots = grown.tree_offsets[:-1][order]
-    where = at, begin, end, roots, sizes
-    placed = _placed(nodes, new, *where)
+    upto, first = np.cumsum(gain), np.searchsorted(tree, np.arange(T + 1))
+    moves = Moves(tree, end - offsets[tree], upto - np.append(0, upto)[first[tree]])
+    nodes = np.empty(forest.n_nodes + int(gain.sum()), np.uint64)
+    text_of(backend, splice_nodes)(
+        forest.nodes, grown.nodes, offsets, first, at, begin, end, moves.upto, roots, sizes,
+        len(forest.leaf_sums), nodes,
+    )  # fmt: skip
     sets, oblique = forest.sets, forest.oblique or grown.oblique
     if len(sets) or len(grown.sets):
         old, new = (f.set_at if len(f.sets) else np.zeros(f.n_nodes, int) for f in (forest, grown))
-        set_at = _placed(old, new + len(sets), *where)
+        set_at = _placed(old, new + len(sets), at, begin, end, roots, sizes)
         words = np.concatenate([sets, grown.sets])
-        sets = sets_in_order(placed, set_at, words, forest.edges, oblique)
-    new_offsets = offsets + np.concatenate(
-        [[0], np.cumsum(np.bincount(tree, gain, forest.n_trees).astype(np.int64))]
-    )
-    placed, sums = _with_table(forest, grown, placed)
+        sets = sets_in_order(nodes, set_at, words, forest.edges, oblique)
+    offsets = offsets + np.append(0, np.cumsum(np.bincount(tree, gain, T).astype(np.int64)))
     return replace(
-        forest, nodes=placed, tree_offsets=new_offsets, leaf_sums=sums, sets=sets, oblique=oblique,
-        leaf_values=None, shrinkage=0.0,
+        forest, nodes=nodes, tree_offsets=offsets, sets=sets, oblique=oblique,
+        leaf_sums=_with_table(forest, grown, offsets, nodes, backend), leaf_values=None,
+        shrinkage=0.0,
     ), moves  # fmt: skip
 
 
@@ -123,7 +112,7 @@ def _placed(
     old: np.ndarray, new: np.ndarray, at: np.ndarray, begin: np.ndarray, end: np.ndarray,
     roots: np.ndarray, sizes: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """What belongs to old and new nodes, in the order of the joined forest."""
+    """Where the sets of old and new nodes begin, in the order of the joined forest."""
     old = old.copy()
     old[at] = new[roots]
     parts, upto = [], 0
@@ -133,18 +122,19 @@ def _placed(
     return np.concatenate([*parts, old[upto:]])
 
 
-def _with_table(forest: Forest, grown: Forest, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes with their leaves' rows in the canonical leaf table of assemble.py, and that table."""
-    leaf = np.flatnonzero(is_leaf(nodes))
-    row, n_old = leaf_rows(nodes[leaf]), len(forest.leaf_sums)
-    if forest.coding.is_classes:
-        used = np.bincount(row, minlength=n_old) > 0
-        used[n_old:] = True
-        sums, number = distinct_rows([forest.leaf_sums[used[:n_old]], grown.leaf_sums])
-        number_of = np.empty(len(used), np.int64)
-        number_of[used] = number
-        nodes[leaf] = number_of[row].astype(np.uint64) + np.uint64(LEAF_WORD)
-        return nodes, sums
-    sums = np.concatenate([forest.leaf_sums, grown.leaf_sums])[row]
-    nodes[leaf] = np.arange(len(leaf), dtype=np.uint64) + np.uint64(LEAF_WORD)
-    return nodes, sums
+def _with_table(
+    forest: Forest, grown: Forest, offsets: np.ndarray, nodes: np.ndarray, backend: Backend
+) -> np.ndarray:
+    """The canonical leaf table of assemble.py, after the leaves of the nodes get its numbers."""
+    n_old, sums = len(forest.leaf_sums), [forest.leaf_sums, grown.leaf_sums]
+    if not forest.coding.is_classes:
+        n_leaves = (len(nodes) + forest.n_trees) // 2
+        return leaf_sums_in_order(backend, offsets, nodes, np.concatenate(sums))[:n_leaves].copy()
+    used, number = np.zeros(n_old + len(grown.leaf_sums), np.bool_), np.empty(0, np.int64)
+    text_of(backend, number_leaves)(nodes, used, number)
+    used[n_old:] = True
+    table, numbers = distinct_rows([forest.leaf_sums[used[:n_old]], grown.leaf_sums])
+    number = np.empty(len(used), np.int64)
+    number[used] = numbers
+    text_of(backend, number_leaves)(nodes, used[:0], number)
+    return table

@@ -1,4 +1,4 @@
-"""Nodes take their places in a forest on the host, when their trees have grown.
+"""Nodes take their places in a forest on the host, when their trees have grown, or grown again.
 
 The reference runs this text as Python, others compile it. growing/assemble.py describes the input,
 core/nodes.py the order of nodes.
@@ -8,11 +8,12 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device, kernel
 from gpuforest.compiler.types import I64, Bools, I8s, I32s, I64s, I64s2, U64s
-from gpuforest.core.nodes import LEAF_MASK, LEAF_WORD
+from gpuforest.core.nodes import CHILD_MASK, LEAF_MASK, LEAF_WORD
 from gpuforest.kernels.shared.constants import DEEP, LEAF, WIDE
 from gpuforest.kernels.shared.numba import TO_CHILD, U, split_word
 
-LEAVES, ROW = U(LEAF_WORD), U(LEAF_MASK)
+LEAVES, ROW, CHILD = U(LEAF_WORD), U(LEAF_MASK), U(CHILD_MASK)
+BUT_CHILD = ~(CHILD << TO_CHILD)
 
 
 @kernel
@@ -126,3 +127,63 @@ def leaves_in_order(
                 table[row, c] = leaf_sums[old, c]
             nodes[p] = LEAVES + U(row)
             row += 1
+
+
+@kernel
+def splice_nodes(
+    old: U64s, new: U64s, offsets: I64s, first: I64s, at: I64s, begin: I64s, end: I64s, upto: I64s,
+    roots: I64s, sizes: I64s, n_rows: I64, nodes: U64s,
+):  # fmt: skip
+    """Write the nodes of a forest, where new trees take the places of P nodes and what is below.
+
+    old, offsets : the forest as it was; first : i64[T + 1], the first of the P in each tree
+    at, begin, end : i64[P], nodes that are replaced, and where the nodes below these lie
+    upto : i64[P], by how much old nodes of the tree move from there on
+    new, roots, sizes : the new trees, in the order of `at`; n_rows : added to their leaves
+    """
+    to = 0
+    for t in range(len(offsets) - 1):
+        low, root, last, k = offsets[t], to, first[t + 1], first[t]
+        i = low
+        for p in range(first[t], last + 1):
+            # 1. old nodes up to a replaced part; k parts, or more, end before their children
+            while i < (begin[p] if p < last else offsets[t + 1]):
+                node = old[i]
+                if node < LEAVES:
+                    child = low + np.int64(node >> TO_CHILD & CHILD)
+                    while k < last and end[k] <= child:
+                        k += 1
+                    while k > first[t] and end[k - 1] > child:
+                        k -= 1
+                    if k > first[t]:
+                        child += upto[k - 1]
+                    node = node & BUT_CHILD | U(child - low) << TO_CHILD
+                nodes[to] = node
+                to, i = to + 1, i + 1
+            # 2. and what is new there
+            if p < last:
+                child = U(to - 1 - root) << TO_CHILD
+                for j in range(roots[p] + 1, roots[p] + sizes[p]):
+                    nodes[to] = new[j] + (child if new[j] < LEAVES else U(n_rows))
+                    to += 1
+                i = end[p]
+        # 3. nodes above
+        for p in range(first[t], last):
+            moved, node = np.int64(0), new[roots[p]]
+            for q in range(first[t], last):
+                if end[q] <= at[p]:
+                    moved = upto[q]
+            below = np.int64(0) if p == first[t] else upto[p - 1]
+            child = U(begin[p] - low + below - 1) << TO_CHILD
+            nodes[root + at[p] - low + moved] = node + (child if node < LEAVES else U(n_rows))
+
+
+@kernel
+def number_leaves(nodes: U64s, used: Bools, number: I64s):
+    """Give leaves the numbers i64[V] of their rows; or mark in bool[V] which rows they use."""
+    for i in range(len(nodes)):
+        if nodes[i] >= LEAVES:
+            if len(used):
+                used[nodes[i] & ROW] = True
+            else:
+                nodes[i] = numbered(nodes[i], number)

@@ -11,15 +11,15 @@ import numpy as np
 
 from gpuforest.compiler.decorators import device
 from gpuforest.compiler.types import I64, Codes2
-from gpuforest.core.nodes import CHILD_MASK, CHILD_SHIFT, LEAF_MASK, SET_BIN
+from gpuforest.core.nodes import CHILD_MASK, LEAF_MASK, SET_BIN
 from gpuforest.kernels.grow_subtrees import rows
-from gpuforest.kernels.shared.numba import TO_FEATURE, U, goes_left
+from gpuforest.kernels.shared.numba import TO_CHILD, TO_FEATURE, U, goes_left
 
 Array = Any
 
 LOW, HIGH, N_CHANGED, OLD, BASE = range(5)  # of an open node: its walkers, and what it was before
-CHILD, SHIFT = U(CHILD_MASK), U(CHILD_SHIFT)
-BUT_CHILD = ~(CHILD << SHIFT)
+CHILD = U(CHILD_MASK)
+BUT_CHILD = ~(CHILD << TO_CHILD)
 
 
 class Again(NamedTuple):
@@ -98,7 +98,7 @@ def divide(growth, kept, again, number, split, n_stack, sets):
         again.order[left + i - low] = again.spare[i]
     child = np.int64(-1)
     if old >= 0 and is_same(growth.data, growth.scratch, again, old, number, sets):
-        child = base + np.int64(again.nodes[old] >> SHIFT & CHILD)
+        child = base + np.int64(again.nodes[old] >> TO_CHILD & CHILD)
     others = kept.now[N_CHANGED] - changed
     put(kept.stack[n_stack], left, high, others, child + (child >= 0), base)
     put(kept.stack[n_stack + 1], low, left, changed, child, base)
