@@ -6,7 +6,6 @@ other one, the trees below that grow once, and each case changes these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -74,11 +73,10 @@ def spread(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(len(n)), n), first + np.arange(len(first))
 
 
-def batches(size: np.ndarray) -> Iterator[np.ndarray]:
+def batches(size: np.ndarray) -> list[np.ndarray]:
     """Numbers of nodes of these sizes i64[n], some at a time."""
-    yield from np.split(
-        np.arange(len(size)), np.flatnonzero(np.diff(np.cumsum(size) // ROWS_AT_ONCE)) + 1
-    )
+    cuts = np.flatnonzero(np.diff(np.cumsum(size) // ROWS_AT_ONCE)) + 1
+    return np.split(np.arange(len(size)), cuts) if len(size) else []
 
 
 class Walkers(NamedTuple):
@@ -179,7 +177,7 @@ class LeavingOut:
         shared[on] = pays[group]
         chosen = np.flatnonzero(pays)
         number = np.full(len(n), -1)
-        for batch in batches(size[chosen]) if len(chosen) else ():
+        for batch in batches(size[chosen]):
             number[:] = -1
             number[chosen[batch]] = np.arange(len(batch))
             case = np.flatnonzero(number[group] >= 0)

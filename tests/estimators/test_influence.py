@@ -8,6 +8,7 @@ import gpuforest as gf
 from gpuforest.backends import rows as rows_of
 from gpuforest.backends.rows import chosen
 from gpuforest.estimators import influence, kept
+from gpuforest.growing import left_out
 
 BACKENDS = ["numpy", *["numba"] * has_numba]
 
@@ -52,6 +53,38 @@ def test_influence_is_that_of_fits_without_a_row(kind, params, backend, monkeypa
     assert np.abs(found).max() > 0
     keeping = kind(**how | params).fit(*data, row_ids=np.arange(300) * 7, keep_bytes=10**8)
     assert np.allclose(keeping.influence(X_test, row_ids=some * 7), found, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("kind", "params"), [
+    (gf.RandomForestClassifier, {"max_depth": 7}),
+    (gf.RandomForestClassifier, {"categorical_features": [0, 1], "max_features": None}),
+    (gf.ExtraTreesClassifier, {"min_samples_leaf": 3, "voting": "hard"}),
+    (gf.RandomForestRegressor, {"min_samples_split": 6, "max_features": 0.5}),
+    (gf.RandomForestRegressor, {"min_impurity_decrease": 0.01, "n_jobs": 2}),
+    (gf.RandomForestClassifier, {"class_weight": {0: 2, 1: 1}, "min_weight_fraction_leaf": 0.02}),
+])  # fmt: skip
+def test_rows_left_out_together_share_what_grows(kind, params, backend, monkeypatch):
+    monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
+    monkeypatch.setattr(left_out, "FEWEST_SHARED", 2)
+    turned = []
+    add_turned = left_out.LeavingOut.add_turned
+    count = lambda *given: turned.append(len(given[4])) or add_turned(*given)  # noqa: E731
+    monkeypatch.setattr(left_out.LeavingOut, "add_turned", count)
+    X, y, X_test, _ = table()
+    y = (y > 3) * 1 if "Classifier" in kind.__name__ else y
+    weight = np.arange(300) % 3 + 1.0
+    forest = kind(4, random_state=1, bootstrap="poisson", backend=backend, **params)
+    forest.fit(X, y, weight, keep_bytes=10**8)
+    together = forest.influence(X_test)[::4]
+    assert sum(turned) > 4
+    turned.clear()
+    alone = [forest.influence(X_test, row_ids=[i])[0] for i in range(0, 300, 4)]
+    assert not turned  # the trees of single rows grow below each turned split
+    assert np.allclose(together, alone, rtol=0, atol=1e-12)
+    one = forest.influence(X_test[5:6], row_ids=np.arange(0, 300, 4))
+    assert np.allclose(one[:, 0], together[:, 5], rtol=0, atol=1e-12)
+    assert (np.abs(together).max(axis=tuple(range(1, together.ndim))) > 0).sum() > 5
 
 
 def loss(predicted, y):
