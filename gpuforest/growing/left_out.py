@@ -80,7 +80,7 @@ def batches(size: np.ndarray) -> list[np.ndarray]:
 
 
 class Walkers(NamedTuple):
-    """Rows that walk down n nodes which grow again; those that have changed come first in codes."""
+    """Rows that walk down n nodes which grow again; codes of changed rows come first."""
 
     codes: np.ndarray  # [R, F]
     n_changed: int  # of them
@@ -171,7 +171,7 @@ class LeavingOut:
         )
         first = on[first]
         size, passing = trees.upper.slots.n_rows[anew.node[first]], (high - low)[first]
-        # levels that grow: of each case those that rows of the test pass, or once all of them
+        # levels that grow: for each case the ones that rows of the test pass, or once all of them
         pays = (n > 1) & (n * (2 + np.log2(1 + passing)) > 1.5 * np.log2(1 + size))
         pays &= size >= FEWEST_SHARED
         shared[on] = pays[group]

@@ -1,8 +1,8 @@
-"""Nodes that grow again after rows of theirs have changed, where other rows pass.
+"""Nodes whose rows have changed grow again, where other rows pass.
 
-Two kinds of rows walk down as nodes grow: those that have changed, and others, whose leaves are
-wanted. A node grows no further where none of the others passes. Nor does it where a split above it
-is that of the tree as it was, and no changed row comes this way: all below is as it was, too.
+Two kinds of rows walk down as nodes grow: rows that have changed, and rows whose leaves are wanted.
+A node grows no further where none of the second kind passes. Nor does it where the split above is
+that of the tree as it was, and no changed row comes this way: all below is as it was, too.
 """
 
 from typing import Annotated, Any, NamedTuple
