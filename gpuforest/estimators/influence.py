@@ -25,7 +25,7 @@ from gpuforest.growing.upper import Changes
 MOST_ROWS = 1024  # that are left out at once, because they share much of what changes
 VALUES_AT_ONCE = 2**24  # of predictions without them
 MOST_BYTES = 2**31  # of tables that are made for one call
-FEWEST_ROWS = 256  # of a block: many rows are left out
+FEWEST_ROWS = 512  # of a block: many rows are left out
 LEAST_SHARE = 1e-15  # whose logarithm is taken, as scikit-learn's log_loss
 
 

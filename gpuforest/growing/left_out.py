@@ -36,7 +36,7 @@ from gpuforest.splits.kinds import kind_in
 
 ROWS_AT_ONCE = 2**22  # of nodes that grow anew
 PAIRS_AT_ONCE = 2**25  # of rows and trees that compiled code walks
-FEWEST_SHARED = 512  # rows of a node below which trees grow once for several cases
+FEWEST_SHARED = 1024  # rows of a node below which trees grow once for several cases
 
 
 class Trees(NamedTuple):
@@ -226,7 +226,7 @@ class LeavingOut:
             allowed = None if below.allowed is None else below.allowed[below.tree]
             tree = np.arange(below.n_slots, dtype=np.int32)
             below = replace(below, tree=tree, allowed=allowed)
-            parts.append(grown_slots(training, backend, below, self.most_rows))
+            parts.append(grown_slots(training, backend, below, self.most_rows, False))
         ((grown, inner),) = parts
         return grown, inner
 

@@ -177,15 +177,17 @@ def grown_with_upper(
 
 
 def grown_slots(
-    training: Training, backend: Backend, slots: Frontier, most_rows: int
+    training: Training, backend: Backend, slots: Frontier, most_rows: int, stays: bool = True
 ) -> tuple[Forest, Upper]:
-    """The trees that grow from slots, whose numbers are those of the trees, and upper nodes."""
+    """The trees that grow from slots, whose numbers are those of the trees, and upper nodes.
+
+    stays : whether what nodes keep lies in arrays of its own, which can be freed one by one"""
     if not grow_whole(training, backend):
         forest = grown_from(training, backend, slots)
         return forest, follow(training, backend, forest, slots, most_rows)
     kind = Keeping(most_rows)
     forest = grown_from(training, backend, slots, kind)
-    return forest, written_nodes(training, forest, slots, kind.parts)
+    return forest, written_nodes(training, forest, slots, kind.parts, stays)
 
 
 def grow_whole(training: Training, backend: Backend) -> bool:
@@ -226,7 +228,7 @@ def allowed_of(training: Training, n_trees: int, backend: Backend) -> Any:
 
 
 def written_nodes(
-    training: Training, forest: Forest, slots: Frontier, written: list[Part]
+    training: Training, forest: Forest, slots: Frontier, written: list[Part], stays: bool
 ) -> Upper:
     """As `follow`, from what was written while the trees of the slots grew."""
     S, held = slots.n_slots, np.flatnonzero(slots.local_rows)
@@ -241,12 +243,10 @@ def written_nodes(
         nodes.append(part.nodes)
         sums.append(part.sums)
         slot_of.append(np.repeat(slot_numbers, np.diff([*part.offsets, len(part.nodes)])))
-        for _, below, _, first, n in part.nodes.tolist():  # copies, which are freed one by one
-            own = slice(first, first + n)
-            if below:
-                kept.append(Histogram(part.features[own].copy(), part.hists[own].copy()))
-            else:
-                kept.append(Rows(part.rows[own].copy(), part.weights[own].copy()))
+        for _, below, _, first, n in part.nodes.tolist():
+            own, kind = slice(first, first + n), Histogram if below else Rows
+            pair = (part.features, part.hists) if below else (part.rows, part.weights)
+            kept.append(kind(*(a[own].copy() if stays else a[own] for a in pair)))
     node_of, sums_of, slot = (np.concatenate(a) for a in (nodes, sums, slot_of))
     number = (slot << 32) + node_of[:, NUMBER]
     order = np.argsort(number)

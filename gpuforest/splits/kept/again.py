@@ -57,7 +57,7 @@ def put(top, low, high, n_changed, old, base):
 
 @device
 def visit(kept, again, number, n_stack):
-    """Whether a node grows no further; its walkers are those that the stack has for it."""
+    """Whether a node grows no further; the stack has its walkers."""
     top = kept.stack[n_stack]
     low, high, is_old = top[LOW], top[HIGH], top[OLD] >= 0 and top[N_CHANGED] == 0
     for i in range(low, high):
