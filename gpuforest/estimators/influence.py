@@ -24,6 +24,7 @@ from gpuforest.growing.upper import Changes
 
 MOST_ROWS = 1024  # that are left out at once, because they share much of what changes
 VALUES_AT_ONCE = 2**24  # of predictions without them
+GROWN_AT_ONCE = 2**22  # rows of nodes
 MOST_BYTES = 2**31  # of tables that are made for one call
 FEWEST_ROWS = 512  # of a block: many rows are left out
 LEAST_SHARE = 1e-15  # whose logarithm is taken, as scikit-learn's log_loss
@@ -145,7 +146,9 @@ def _changes(
     leaves = backend.apply(forest, codes) + forest.tree_offsets[:-1]
     row = np.repeat(np.arange(len(codes)), forest.n_trees)
     trees = Trees.of(forest, tables.upper, row, leaves.reshape(-1))
-    leaving = LeavingOut(training, backend, tables.most_rows, codes, change)
+    # no more rows than in all bags, whose histograms fit the memory
+    at_once = min(GROWN_AT_ONCE, int(tables.upper.slots.n_rows[tables.upper.root].sum()))
+    leaving = LeavingOut(training, backend, tables.most_rows, at_once, codes, change)
     leaving.add(trees, Changes(numbers, *of_rows))
     both = [forest.combined(s.reshape(-1, sums.shape[1])) for s in (sums, sums + change)]
     before, after = both[0], both[1].reshape(change.shape)

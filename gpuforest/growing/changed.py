@@ -198,27 +198,34 @@ def grown_below(
 ) -> Forest:
     """The trees that grow at nodes i64[n] from the rows that these hold."""
     parts = slots_of(upper, training, backend, nodes, held)
-    grown = [grown_from(training, backend, slots) for _, slots in parts]
+    grown = [grown_from(training, backend, slots) for slots in parts]
     return merged(grown, training, backend.n_threads)
 
 
 def slots_of(
     upper: Upper, training: Training, backend: Backend, nodes: np.ndarray, held: list[Rows]
-) -> Iterator[tuple[slice, Frontier]]:
-    """Ranges of nodes i64[n], and slots that hold their rows, each in a tree of its own."""
-    size = np.array([len(part.rows) for part in held])
-    cuts = np.flatnonzero(np.diff(np.cumsum(size) // ROWS_AT_ONCE)) + 1
+) -> Iterator[Frontier]:
+    """As `slots_at`, some nodes at a time."""
+    size = np.cumsum([len(part.rows) for part in held]) // ROWS_AT_ONCE
+    cuts = np.flatnonzero(np.diff(size)) + 1
     for low, high in pairwise([0, *cuts.tolist(), len(held)]):
-        some, n = held[low:high], size[low:high]
-        rows, weights = (np.concatenate(part).astype(np.int32) for part in zip(*some, strict=True))
-        end = np.cumsum(n)
-        sums, constant = backend.totals(training, rows, weights, end - n, end)
-        slots = upper.slots.take(NUMPY, nodes[low:high], len(rows))
-        own = None if slots.allowed is None else slots.allowed[slots.tree]
-        yield slice(low, high), replace(
-            slots, tree=np.arange(high - low, dtype=np.int32), allowed=own, n_rows=n, begin=end - n,
-            end=end, sums=sums, constant=constant, rows=rows, weights=weights,
-        )  # fmt: skip
+        yield slots_at(upper, training, backend, nodes[low:high], held[low:high])
+
+
+def slots_at(
+    upper: Upper, training: Training, backend: Backend, nodes: np.ndarray, held: list[Rows]
+) -> Frontier:
+    """The slots of nodes i64[n] that hold these rows, each in a tree of its own."""
+    n = np.array([len(part.rows) for part in held])
+    rows, weights = (np.concatenate(part).astype(np.int32) for part in zip(*held, strict=True))
+    end = np.cumsum(n)
+    sums, constant = backend.totals(training, rows, weights, end - n, end)
+    slots = upper.slots.take(NUMPY, nodes, len(rows))
+    return replace(
+        slots, tree=np.arange(len(n), dtype=np.int32), n_rows=n, begin=end - n, end=end, sums=sums,
+        allowed=None if slots.allowed is None else slots.allowed[slots.tree], constant=constant,
+        rows=rows, weights=weights,
+    )  # fmt: skip
 
 
 def changed(
@@ -231,10 +238,9 @@ def changed(
     anew, stays = search_again(upper, training, backend, forest, changes, together)
     if not len(anew.node):
         return forest, upper
-    parts = []
     held = anew.rows_of(upper, changes, np.arange(len(anew.node)))
-    for _, slots in slots_of(upper, training, backend, anew.node, held):
-        parts.append(grown_slots(training, backend, slots, most_rows))
+    slots = slots_of(upper, training, backend, anew.node, held)
+    parts = [grown_slots(training, backend, part, most_rows) for part in slots]
     waves, inner = zip(*parts, strict=True)
     tree, at = upper.slots.tree[anew.node], upper.at(forest, anew.node)
     grown = merged(list(waves), training, backend.n_threads)

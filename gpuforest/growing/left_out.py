@@ -16,7 +16,7 @@ from gpuforest.core.forest import Forest
 from gpuforest.core.frontier import Splits
 from gpuforest.core.nodes import is_leaf, leaf_rows
 from gpuforest.core.training import Training
-from gpuforest.growing.changed import Anew, grown_below, search_again, slots_of
+from gpuforest.growing.changed import Anew, grown_below, search_again, slots_at
 from gpuforest.growing.splice import children, places_below
 from gpuforest.growing.upper import (
     GONE,
@@ -34,7 +34,6 @@ from gpuforest.splits.kept.again import Again
 from gpuforest.splits.kept.kind import Keeping
 from gpuforest.splits.kinds import kind_in
 
-ROWS_AT_ONCE = 2**22  # of nodes that grow anew
 PAIRS_AT_ONCE = 2**25  # of rows and trees that compiled code walks
 FEWEST_SHARED = 1024  # rows of a node below which trees grow once for several cases
 
@@ -73,9 +72,9 @@ def spread(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(len(n)), n), first + np.arange(len(first))
 
 
-def batches(size: np.ndarray) -> list[np.ndarray]:
-    """Numbers of nodes of these sizes i64[n], some at a time."""
-    cuts = np.flatnonzero(np.diff(np.cumsum(size) // ROWS_AT_ONCE)) + 1
+def batches(size: np.ndarray, most: int) -> list[np.ndarray]:
+    """Numbers of nodes that hold these numbers of rows, i64[n], about `most` rows at a time."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(size) // most)) + 1
     return np.split(np.arange(len(size)), cuts) if len(size) else []
 
 
@@ -120,6 +119,7 @@ class LeavingOut:
     training: Training
     backend: Backend
     most_rows: int  # of a block
+    at_once: int  # rows of nodes that grow at the same time
     codes: np.ndarray  # [n, F], of the rows of the test
     change: np.ndarray  # f64[m, n, n_values], of the sums over trees
 
@@ -139,7 +139,7 @@ class LeavingOut:
         some: np.ndarray,
     ) -> None:  # fmt: skip
         """Grow some of the nodes that grow anew, i64[k], each by itself."""
-        for batch in batches(trees.upper.slots.n_rows[anew.node[some]]):
+        for batch in batches(trees.upper.slots.n_rows[anew.node[some]], self.at_once):
             of_batch = some[batch]
             node, case = anew.node[of_batch], anew.case[of_batch]
             unit, pair = spread(low[of_batch], high[of_batch])
@@ -177,7 +177,7 @@ class LeavingOut:
         shared[on] = pays[group]
         chosen = np.flatnonzero(pays)
         number = np.full(len(n), -1)
-        for batch in batches(size[chosen]):
+        for batch in batches(size[chosen], self.at_once):
             number[:] = -1
             number[chosen[batch]] = np.arange(len(batch))
             case = np.flatnonzero(number[group] >= 0)
@@ -219,26 +219,22 @@ class LeavingOut:
         self, upper: Upper, nodes: np.ndarray, held: list[Rows], splits: Splits
     ) -> tuple[Forest, Upper]:
         """The trees below both sides of other splits of nodes i64[s], left ones first."""
-        training, backend, parts = self.training, self.backend, []
-        for some, slots in slots_of(upper, training, backend, nodes, held):
-            of_some, wide = splits.part(some), slots.with_room(NUMPY)
-            below = followed(training, backend, kind_in(training), wide, of_some)
-            allowed = None if below.allowed is None else below.allowed[below.tree]
-            tree = np.arange(below.n_slots, dtype=np.int32)
-            below = replace(below, tree=tree, allowed=allowed)
-            parts.append(grown_slots(training, backend, below, self.most_rows, False))
-        ((grown, inner),) = parts
-        return grown, inner
+        training, backend = self.training, self.backend
+        wide = slots_at(upper, training, backend, nodes, held).with_room(NUMPY)
+        below = followed(training, backend, kind_in(training), wide, splits)
+        allowed = None if below.allowed is None else below.allowed[below.tree]
+        tree = np.arange(below.n_slots, dtype=np.int32)
+        below = replace(below, tree=tree, allowed=allowed)
+        return grown_slots(training, backend, below, self.most_rows, False)
 
     def sums_below(
         self, trees: Trees, nodes: np.ndarray, held: list[Rows], walkers: Walkers
     ) -> tuple[np.ndarray, np.ndarray]:
         """The sums i64[p, C] of the leaves that rows of the test reach when nodes i64[k] grow again
         from these rows; and where they are not what they were, bool[p]."""
-        (slots,) = (s for _, s in slots_of(trees.upper, self.training, self.backend, nodes, held))
+        slots = slots_at(trees.upper, self.training, self.backend, nodes, held)
         again = walkers.again(trees.forest, trees.upper.at(trees.forest, nodes))
-        kind = Keeping(2**62, again)
-        self.backend.grow_subtrees(self.training, slots, kind)
+        self.backend.grow_subtrees(self.training, slots, Keeping(2**62, again))
         others = walkers.row >= walkers.n_changed
         return again.sums[others], again.reached[others] >= 0
 

@@ -129,6 +129,17 @@ def leaves_in_order(
             row += 1
 
 
+@device
+def parts_before(end, first, last, k, place):
+    """The number of the first of the parts first .. last - 1 that does not end before a place, from
+    that of a place nearby, k."""
+    while k < last and end[k] <= place:
+        k += 1
+    while k > first and end[k - 1] > place:
+        k -= 1
+    return k
+
+
 @kernel
 def splice_nodes(
     old: U64s, new: U64s, offsets: I64s, first: I64s, at: I64s, begin: I64s, end: I64s, upto: I64s,
@@ -146,15 +157,12 @@ def splice_nodes(
         low, root, last, k = offsets[t], to, first[t + 1], first[t]
         i = low
         for p in range(first[t], last + 1):
-            # 1. old nodes up to a replaced part; k parts, or more, end before their children
+            # 1. old nodes up to a replaced part; parts before k end before their children
             while i < (begin[p] if p < last else offsets[t + 1]):
                 node = old[i]
                 if node < LEAVES:
                     child = low + np.int64(node >> TO_CHILD & CHILD)
-                    while k < last and end[k] <= child:
-                        k += 1
-                    while k > first[t] and end[k - 1] > child:
-                        k -= 1
+                    k = parts_before(end, first[t], last, k, child)
                     if k > first[t]:
                         child += upto[k - 1]
                     node = node & BUT_CHILD | U(child - low) << TO_CHILD
@@ -169,10 +177,8 @@ def splice_nodes(
                 i = end[p]
         # 3. nodes above
         for p in range(first[t], last):
-            moved, node = np.int64(0), new[roots[p]]
-            for q in range(first[t], last):
-                if end[q] <= at[p]:
-                    moved = upto[q]
+            k, node = parts_before(end, first[t], last, k, at[p]), new[roots[p]]
+            moved = upto[k - 1] if k > first[t] else np.int64(0)
             below = np.int64(0) if p == first[t] else upto[p - 1]
             child = U(begin[p] - low + below - 1) << TO_CHILD
             nodes[root + at[p] - low + moved] = node + (child if node < LEAVES else U(n_rows))
