@@ -234,7 +234,8 @@ class LeavingOut:
         from these rows; and where they are not what they were, bool[p]."""
         slots = slots_at(trees.upper, self.training, self.backend, nodes, held)
         again = walkers.again(trees.forest, trees.upper.at(trees.forest, nodes))
-        self.backend.grow_subtrees(self.training, slots, Keeping(2**62, again))
+        # with blocks as elsewhere, because what grows next may use the same scratch
+        self.backend.grow_subtrees(self.training, slots, Keeping(self.most_rows, again))
         others = walkers.row >= walkers.n_changed
         return again.sums[others], again.reached[others] >= 0
 

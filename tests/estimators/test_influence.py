@@ -87,6 +87,26 @@ def test_rows_left_out_together_share_what_grows(kind, params, backend, monkeypa
     assert (np.abs(together).max(axis=tuple(range(1, together.ndim))) > 0).sum() > 5
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_tables_after_a_deletion_do_not_depend_on_influence(backend, monkeypatch):
+    monkeypatch.setattr(kept, "FEWEST_KEPT", 8)
+    monkeypatch.setattr(rows_of, "LEARNED_FROM", 20)
+    X, y, X_test, _ = table()
+    free = np.flatnonzero(~chosen(0, np.arange(300, dtype=np.uint64), 300))
+    found = []
+    for asks in (False, True):
+        forest = gf.RandomForestClassifier(4, random_state=0, bootstrap="poisson", backend=backend)
+        forest.fit(X, (y > 3) * 1, keep_bytes=10**8)
+        assert forest.seed_ == 0
+        if asks:
+            forest.influence(X_test, row_ids=free[:40])
+        forest.delete(free[:40])
+        found.append(forest._kept_.upper)
+    without, after = found
+    assert np.array_equal(without.below, after.below)
+    assert without.n_bytes == after.n_bytes
+
+
 def loss(predicted, y):
     if predicted.ndim == 1:
         return np.mean((predicted - y) ** 2)
