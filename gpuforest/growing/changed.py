@@ -123,9 +123,9 @@ def search_again(
             known, which = np.unique(node[part], return_inverse=True)
             kept: list[Any] = [upper.kept[i] for i in known.tolist()]
             some = slots.take(NUMPY, part, slots.max_rows)
-            best, after = searched(of_rows, backend, some, sign, kept, which, keeps)
-            found.put(part, best)
-            same[part] = same_splits(best, upper.splits.take(NUMPY, node[part]))
+            new, after = searched(of_rows, backend, some, sign, kept, which, keeps)
+            found.put(part, new)
+            same[part] = same_splits(new, upper.splits.take(NUMPY, node[part]))
             if keeps:
                 hists += [after[i] for i in np.flatnonzero(same[part]).tolist()]
         stays.append(Stays(node[same], slots.sums[same], slots.n_rows[same], hists))
