@@ -228,11 +228,11 @@ def test_a_round_of_boosting_waits_once(name, max_leaves):
     # three launches for gradients, of which that of the largest is left out where it is known; two
     # for roots and one to begin; the last division; the trees; the predictions
     n_launches = 8
-    n_launches += name in ("squared_error", "huber", "poisson", "gamma")
+    n_launches += name in ("squared_error", "huber", "poisson", "gamma", "tweedie")
     sorts = 8 * (name == "huber")  # of all residuals, for their quantile, by array operations
     # leaves' values from all digits, whose sums begin at zero
     by_digits, by_order = (
-        name in ("poisson", "gamma"),
+        name in ("poisson", "gamma", "tweedie"),
         name in ("absolute_error", "quantile", "huber"),
     )
     n_launches += 2 * by_digits
