@@ -72,11 +72,14 @@ def test_a_worker_that_dies(processes, tmp_path, step):
         model = gf.RandomForestClassifier(6, random_state=0)
         kind = on_dask.RandomForestClassifier(6, random_state=0, client=processes)
         kind.set_params(strategy="rows" if step == "grow_of_rows" else "trees")
-        found = kind.fit(cut(X, CUTS["even"]), cut(Y, CUTS["even"]))
-        done.put(same_forest(found.forest_, model.fit(X, Y).forest_))
+        try:
+            found = kind.fit(cut(X, CUTS["even"]), cut(Y, CUTS["even"]))
+            done.put(same_forest(found.forest_, model.fit(X, Y).forest_))
+        except Exception as error:
+            done.put(error)
 
     threading.Thread(target=fit, daemon=True).start()
-    assert done.get(timeout=60)
+    assert done.get(timeout=60) is True
     assert (tmp_path / "died").exists()
 
 
