@@ -20,7 +20,7 @@ from unittest.mock import patch
 from gpuforest.backends import registry
 from gpuforest.backends.cuda.launch import CudaLaunches
 from gpuforest.estimators import plan, prepare, task
-from gpuforest.growing import edges, grow
+from gpuforest.growing import bags, edges, grow
 
 NAME = "watched"
 
@@ -30,7 +30,7 @@ STAGES: list[tuple[ModuleType, str, str]] = [
     (edges, "fit_edges", "edges"),
     (prepare, "bin_matrix", "encode"),
     (grow, "grow", "grow"),
-    (grow, "tree_weights", "bags"),
+    (bags, "tree_weights", "bags"),
     (grow, "roots", "roots"),
     (grow, "split_slots", "split"),
     (grow, "grown_wave", "assembly"),

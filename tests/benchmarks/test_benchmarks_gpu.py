@@ -18,8 +18,6 @@ from benchmarks.gpu.watch import NAME, watching
 from benchmarks.record import ROOT, Log
 from gpuforest.backends import gpu, registry
 
-pytestmark = pytest.mark.deep
-
 emulated = pytest.mark.skipif(available() is not None, reason=str(available()))
 
 
@@ -42,6 +40,7 @@ def test_without_a_gpu_it_ends_with_the_reason(monkeypatch, capsys):
 
 
 @emulated
+@pytest.mark.deep
 def test_a_whole_run(tmp_path, capsys):
     results = tmp_path / "gpu.jsonl"
     arguments = ["--emulated", "--works", "3.3M,year", "--results", str(results)]
@@ -93,6 +92,7 @@ def test_a_whole_run(tmp_path, capsys):
 
 
 @emulated
+@pytest.mark.deep
 def test_ways_of_kernels_take_turns_and_give_one_model(tmp_path):
     results = tmp_path / "gpu.jsonl"
     arguments = ["--emulated", "--works", "covtype", "--parts", "turns", "--results", str(results)]

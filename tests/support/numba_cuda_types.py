@@ -73,7 +73,7 @@ def signatures(kernel: str) -> list[tuple[Any, ...]]:
 def described(value: Any) -> Any:
     """The type of an argument, in the same words; `value` is an array, a number or a record."""
     if is_dataclass(value):
-        value = as_tuple(value)
+        value = as_tuple(value, lambda part: part)
     if is_record(value):
         return type(value)(*map(described, value))
     if isinstance(value, bool | int | float):
