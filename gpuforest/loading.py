@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +20,7 @@ from gpuforest.core.bins import BinEdges
 from gpuforest.core.forest import Forest
 from gpuforest.core.rules import Sampling
 from gpuforest.data.survival import are_survival
+from gpuforest.estimators import forgetting
 from gpuforest.estimators.adaboost import AdaBoost
 from gpuforest.estimators.base import BaseTrees
 from gpuforest.estimators.by_ids import MOST_RATE
@@ -201,6 +203,9 @@ def _set_rows(estimator: Any, header: Header, arrays: Arrays, forest: Forest) ->
     need("draws" in header or not of_draws, "weights or groups without draws")
     if "draws" in header:
         estimator._sampling_ = _sampling(header["draws"], *map(arrays.get, DRAWN_BY))
+        if estimator._sampling_.rate:
+            grown_by = forgetting.parameters_of(estimator)
+            estimator._grown_by_ = grown_by | {"n_estimators": str(joblib.hash(forest.n_trees))}
     if header.get("by_blocks", False):
         need(isinstance(estimator, ForestClassifier | ForestRegressor), "blocks amiss")
         estimator._judges_ = None

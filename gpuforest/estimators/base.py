@@ -63,6 +63,7 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
     n_outputs_: int
     verbose: int = 0
     _sampling_: rules.Sampling
+    _grown_by_: dict[str, str]  # digests of parameters, where rows may leave later
     _altered_: str  # the method that has changed the trees since their fit
     _splitter = "best"
     _takes_outputs = False  # targets [n_samples, n_outputs]
@@ -154,6 +155,8 @@ class BaseTrees(bases.CallbackSupport, bases.BaseEstimator):
             if plan.settings.shrinkage == "oob":
                 forest, known = out_of_bag.shrink(plan, self._task, forest, known)
         self._keep(forest, plan)
+        if plan.drawn.rate:
+            self._grown_by_ = forgetting.parameters_of(self, earlier)
         if given.keep_bytes:
             self._kept_ = kept.tables_of(plan, forest, given, given.keep_bytes, 0, upper)
         if plan.settings.oob_score:

@@ -200,9 +200,9 @@ def delete(self: Any, row_ids: Any, X: Any = None, y: Any = None, sample_weight:
     Raises
     ------
     ValueError
-        The bags are not of `bootstrap="poisson"`, ids are unknown, other numbers of rows, rows
-        that do not match the digest in `proof_`, or no row of a class is left; or X is None, and it
-        is needed. The forest is then as it was.
+        The bags are not of `bootstrap="poisson"`, parameters changed since the fit, ids are
+        unknown, other numbers of rows, rows that do not match the digest in `proof_`, or no row of
+        a class is left; or X is None, and it is needed. The forest is then as it was.
     """
     if X is None:
         kept.delete(self, row_ids)

@@ -11,6 +11,7 @@ import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +29,7 @@ from gpuforest.data.digest import data_digest
 from gpuforest.estimators import fit_scope
 from gpuforest.estimators.plan import TrainingPlan
 from gpuforest.estimators.settings import Settings
+from gpuforest.explain.model_facts import WHERE_IT_RUNS
 from gpuforest.growing.assemble import in_order, merged
 from gpuforest.growing.changed import grown_below
 from gpuforest.growing.edges import encode_blocks
@@ -36,6 +38,7 @@ from gpuforest.growing.splice import spliced
 from gpuforest.growing.upper import Changes, Rows, upper_of
 from gpuforest.splits.kinds import kind_in
 
+NOT_GROWN_BY = {*WHERE_IT_RUNS, "verbose", "warm_start"}  # parameters that may change after a fit
 FEWEST = 64  # rows in the mean of a bag: of fewer, chance may leave a tree without any
 FEW = 8  # changed rows; more take about the time of a fit where histograms are not kept
 FEWEST_UPPER = 1024  # rows of a node whose search is done again before all below it grows anew
@@ -70,12 +73,25 @@ def ids_of(estimator: Any) -> np.ndarray:
             "the rows of the fit are judged by blocks of time, which are not known here: fit anew, "
             "or without blocks"
         )
-    if estimator.forest_.n_trees != estimator.n_estimators:
+    now = parameters_of(estimator)
+    if names := sorted(n for n, digest in estimator._grown_by_.items() if now[n] != digest):
         raise ValueError(
-            f"the forest has {estimator.forest_.n_trees} trees, and n_estimators is "
-            f"{estimator.n_estimators}: change no parameter between a fit and this"
+            f"{', '.join(names)} changed since the trees grew: set what the fit had, or fit anew"
         )
     return np.arange(drawn.n_rows) if drawn.ids is None else drawn.ids
+
+
+def parameters_of(estimator: Any, earlier: Any = None) -> dict[str, str]:
+    """Digests of the parameters that trees grow by, by their names.
+
+    earlier : the estimator whose trees came first, by its own parameters; or None"""
+    grown_by = {
+        name: str(joblib.hash(value))
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in NOT_GROWN_BY and not isinstance(value, np.random.RandomState)
+    }
+    first: dict[str, str] = getattr(earlier, "_grown_by_", grown_by)
+    return first | {"n_estimators": grown_by["n_estimators"]}
 
 
 def checked_ids(row_ids: Any, known: np.ndarray) -> np.ndarray:

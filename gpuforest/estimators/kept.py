@@ -28,7 +28,7 @@ from gpuforest.growing.grow import keeping_scratch
 from gpuforest.growing.targets import integer_weights
 from gpuforest.growing.upper import Changes, Upper, grown_with_upper, sums_dtype
 
-FROM_FIT = ("n_features_in_", "feature_names_in_")
+FROM_FIT = ("n_features_in_", "feature_names_in_", "_grown_by_")
 FEWEST_KEPT = 1024  # rows of a block, however many bytes may be kept
 
 

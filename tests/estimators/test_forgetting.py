@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from engine import same_forest
 from paths import has_numba
+from sklearn.base import clone
 from sweeps import swept
 
 import gpuforest as gf
@@ -175,7 +176,7 @@ def test_what_moves_an_edge_grows_anew():
     (lambda f, X, y, ids: f.insert(ids[0], np.vstack([X, X[:1]]), y), "are rows of the fit al"),
     (lambda f, X, y, ids: f.insert(-1, np.vstack([X, X[:1]]), [*y, 8]), r"bring the new class \[8"),
     (lambda f, X, y, ids: f.delete(ids[0]), "or fit with keep_bytes, which keeps what this needs"),
-    (lambda f, X, y, ids: f.set_params(n_estimators=9).delete(ids[0], X, y), "change no parameter"),
+    (lambda f, X, y, ids: f.set_params(n_estimators=9).delete(ids[0], X, y), "n_estimators ch"),
 ])  # fmt: skip
 def test_bad_input_leaves_the_forest_as_it_was(change, why):
     _, X, y, ids = table(2)
@@ -187,6 +188,36 @@ def test_bad_input_leaves_the_forest_as_it_was(change, why):
     assert np.array_equal(forest.row_ids_, ids)
     with pytest.raises(ValueError, match="fit with bootstrap='poisson'"):
         gf.RandomForestClassifier(3).fit(X, y).delete(0, X, y)
+
+
+@pytest.mark.parametrize("keep_bytes", [0, 10**7])
+def test_no_row_leaves_when_parameters_have_changed(keep_bytes, tmp_path, monkeypatch):
+    """Other trees would grow beside the ones that are there. Where a fit runs may change."""
+    monkeypatch.setattr(rows_of, "LEARNED_FROM", 20)
+    _, X, y, ids = table(2)
+    options = {"row_ids": ids, "keep_bytes": keep_bytes}
+    forest = gf.RandomForestClassifier(2, bootstrap="poisson", random_state=0).fit(X, y, **options)
+    forest.set_params(max_depth=3, class_weight={0: 2})
+    rows = () if keep_bytes else (X, y)
+    for change in (lambda: forest.delete(ids[5], *rows), lambda: forest.influence(X[:1], X=X, y=y)):
+        with pytest.raises(
+            ValueError, match="class_weight, max_depth changed since the trees grew"
+        ):
+            change()
+    before = forest.forest_
+    forest.set_params(max_depth=None, class_weight=None, n_jobs=1, backend="numpy")
+    forest.delete(ids[5], *rows).delete(ids[6], *(part[ids != ids[5]] for part in rows))
+    assert forest.forest_ is not before
+    # trees that grow later from other parameters, and files
+    grown = clone(forest).fit(X, y).set_params(warm_start=True, n_estimators=4, max_depth=3)
+    with pytest.raises(ValueError, match="max_depth changed"):
+        grown.fit(X, y).delete(5, X, y)
+    grown = clone(forest).fit(X, y).set_params(warm_start=True, n_estimators=4).fit(X, y)
+    grown.save(tmp_path / "forest")
+    loaded = gf.load(tmp_path / "forest")
+    assert_same(loaded.delete(5, X, y), grown.delete(5, X, y), X)
+    with pytest.raises(ValueError, match="max_depth changed"):
+        loaded.set_params(max_depth=3).delete(5, X[1:], y[1:])
 
 
 def test_rows_match_the_digest_of_a_proof():
