@@ -134,9 +134,8 @@ def check_known(ids: np.ndarray, known: np.ndarray) -> None:
         )
 
 
-def stays_without(estimator: Any, row_ids: Any) -> np.ndarray:
-    """Which rows of a fit stay without some, bool[N]."""
-    known = ids_of(estimator)
+def stays_without(known: np.ndarray, row_ids: Any) -> np.ndarray:
+    """Which rows of a fit, whose ids are known, stay without some, bool[N]."""
     gone = checked_ids(row_ids, known)
     stays = ~np.isin(known, gone)
     if np.count_nonzero(stays) > len(known) - len(gone):
@@ -146,9 +145,8 @@ def stays_without(estimator: Any, row_ids: Any) -> np.ndarray:
     return np.asarray(stays)
 
 
-def new_ids(estimator: Any, row_ids: Any) -> np.ndarray:
+def new_ids(known: np.ndarray, row_ids: Any) -> np.ndarray:
     """The ids of rows that join, in the type of those of the fit."""
-    known = ids_of(estimator)
     new = checked_ids(row_ids, known)
     if new.dtype != known.dtype:
         raise ValueError(f"row_ids must fit {known.dtype}, the type of the ids of the fit: {new}")
@@ -163,7 +161,7 @@ def without(estimator: Any, row_ids: Any, X: Any, of_rows: list[Any]) -> tuple[A
     """The rows that stay when some leave: X, y and weights, their ids, and what is `Kept`."""
     known = ids_of(estimator)
     check_length(X, len(known), "those of the fit in the order of row_ids_")
-    stays = stays_without(estimator, row_ids)
+    stays = stays_without(known, row_ids)
     at, leave = np.flatnonzero(stays), np.flatnonzero(~stays)
     parts = [None if part is None else _safe_indexing(part, at) for part in (X, *of_rows)]
     kept = kept_of(estimator, known[leave], stays, _safe_indexing(X, leave))
@@ -172,7 +170,8 @@ def without(estimator: Any, row_ids: Any, X: Any, of_rows: list[Any]) -> tuple[A
 
 def with_more(estimator: Any, row_ids: Any, X: Any) -> tuple[np.ndarray, Kept]:
     """The ids of all rows when some join, and what is `Kept`."""
-    known, new = ids_of(estimator), new_ids(estimator, row_ids)
+    known = ids_of(estimator)
+    new = new_ids(known, row_ids)
     check_length(X, len(known) + len(new), "those of the fit and then those that row_ids name")
     join = np.arange(len(known), len(known) + len(new))
     kept = kept_of(estimator, new, np.ones(len(known), bool), _safe_indexing(X, join))

@@ -72,7 +72,7 @@ def influence(
         )
     tables = self._kept_ if X is None and hasattr(self, "_kept_") else None
     if tables is None and X is None:
-        kept.tables(self)  # which says what is needed
+        kept.known_ids(self)  # which says what is needed
     codes = forgetting.codes_of(self, X_test)
     score = None if y_test is None else _loss_of(self, y_test, len(codes))
 

@@ -74,15 +74,14 @@ class Tables:
         return replace(self, plan=plan, free=free)
 
 
-def tables(estimator: Any) -> Tables:
-    """What an estimator keeps; a ValueError if it keeps nothing."""
-    forgetting.ids_of(estimator)
+def known_ids(estimator: Any) -> np.ndarray:
+    """The ids of the rows of an estimator that keeps tables; a ValueError if it keeps none."""
+    known = forgetting.ids_of(estimator)
     if not hasattr(estimator, "_kept_"):
         raise ValueError(
             "pass X and y of all rows, or fit with keep_bytes, which keeps what this needs"
         )
-    kept: Tables = estimator._kept_
-    return kept
+    return known
 
 
 def grown(
@@ -189,6 +188,14 @@ def changed_target(
     return replace(checked, values=columns)
 
 
+def check_lost(before: CheckedTarget, now: CheckedTarget, leave: np.ndarray) -> None:
+    """Refuse to let the last rows of a class leave, which are among the numbers i64[n]."""
+    for labels, old, new in zip(before.classes or (), before.values, now.values, strict=False):
+        lost = [c for c in np.unique(old[leave]).tolist() if not (new == c).any()]
+        if lost:
+            forgetting.refuse_classes(labels, np.delete(labels, lost))
+
+
 def moved(estimator: Any, tables: Tables, ids: np.ndarray, codes: np.ndarray, sign: int) -> str:
     """What rows with these ids and codes [m, F] move when they leave (-1) or join (1), among what
     a fit learns from X; "": nothing."""
@@ -216,16 +223,19 @@ def moved(estimator: Any, tables: Tables, ids: np.ndarray, codes: np.ndarray, si
     return ""
 
 
-def change(estimator: Any, leave: np.ndarray, join: Joining | None = None) -> None:
-    """Change the rows of an estimator that keeps tables: some leave, i64[n], numbers in the order
-    of the ids, and others join."""
+def change(
+    estimator: Any, known: np.ndarray, leave: np.ndarray, join: Joining | None = None
+) -> None:
+    """Change the rows of an estimator that keeps tables, whose ids are known: some leave, i64[n],
+    numbers in the order of the ids, and others join."""
     tables: Tables = estimator._kept_.with_room(0 if join is None else len(join.ids))
-    plan, forest, known = tables.plan, estimator.forest_, forgetting.ids_of(estimator)
+    plan, forest = tables.plan, estimator.forest_
     training, before, stays = plan.training, plan.drawn, np.ones(len(known), bool)
     stays[leave] = False
     gone = tables.numbers[leave]
-    ids, numbers, free, weight = known[stays], tables.numbers[stays], tables.free, tables.weight
-    weight = None if weight is None else weight[stays]
+    # np.delete copies two slices around one row, and a mask would take several times as long
+    ids, numbers, free = np.delete(known, leave), np.delete(tables.numbers, leave), tables.free
+    weight = None if tables.weight is None else np.delete(tables.weight, leave)
     changing, codes, sign = known[leave], training.matrix.codes[gone], -1
     if join is not None:
         new, free = free[: len(join.ids)], free[len(join.ids) :]
@@ -238,9 +248,7 @@ def change(estimator: Any, leave: np.ndarray, join: Joining | None = None) -> No
     drawn = by_ids.sampling_of(plan.settings, len(ids), pair, checked, ids)
     encoded = None
     codings = [forest.coding, forest.coding]
-    for labels, column in zip(checked.classes or (), checked.values, strict=False):
-        if not (held := np.bincount(column, minlength=len(labels)) > 0).all():
-            forgetting.refuse_classes(labels, labels[held])
+    check_lost(plan.checked, checked, leave)
     if checked.classes is None and (check_all := training.rules.criterion.check) is not None:
         check_all(checked.values)
     if checked.classes is None or len(checked.classes) > 1:
@@ -277,8 +285,8 @@ def change(estimator: Any, leave: np.ndarray, join: Joining | None = None) -> No
 
 def delete(estimator: Any, row_ids: Any) -> None:
     """Let rows leave an estimator that keeps tables."""
-    tables(estimator)
-    change(estimator, np.flatnonzero(~forgetting.stays_without(estimator, row_ids)))
+    known = known_ids(estimator)
+    change(estimator, known, np.flatnonzero(~forgetting.stays_without(known, row_ids)))
 
 
 def new_target(plan: TrainingPlan, y: Any, n_rows: int) -> CheckedTarget:
@@ -296,7 +304,8 @@ def new_target(plan: TrainingPlan, y: Any, n_rows: int) -> CheckedTarget:
 
 def insert(estimator: Any, row_ids: Any, X: Any, y: Any, weight: Any) -> None:
     """Let rows join an estimator that keeps tables; X, y, weight : of these rows alone."""
-    plan, ids = tables(estimator).plan, forgetting.new_ids(estimator, row_ids)
+    known, plan = known_ids(estimator), estimator._kept_.plan
+    ids = forgetting.new_ids(known, row_ids)
     forgetting.check_length(X, len(ids), "those that row_ids name")
     codes = forgetting.codes_of(estimator, X)
     target = new_target(plan, y, len(ids))
@@ -306,4 +315,4 @@ def insert(estimator: Any, row_ids: Any, X: Any, y: Any, weight: Any) -> None:
         weight = np.append(arrays.to_host(weight, "sample_weight"), 1.0)
         checked: Any = validation.check_weights(weight, len(ids) + 1)
         weight = checked[:-1]
-    change(estimator, np.zeros(0, int), Joining(ids, codes, target, weight))
+    change(estimator, known, np.zeros(0, int), Joining(ids, codes, target, weight))
