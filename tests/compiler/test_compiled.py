@@ -46,6 +46,32 @@ for forest, y in (
     digest.update(forest.predict(X).tobytes() + forest.digest_.encode())
 print(digest.hexdigest())
 """
+FORGETTING = """
+import numpy as np
+from gpuforest import ExtraTreesClassifier, RandomForestRegressor, data_digest
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(6000, 6)).round(2)
+X[:, 5] = np.abs(X[:, 5] * 3) // 1
+how = {"bootstrap": "poisson", "random_state": 1, "backend": "numba"}
+for forest, y in (
+    (ExtraTreesClassifier(8, categorical_features=[5], **how), X[:, 0] * X[:, 1] > 0),
+    (RandomForestRegressor(8, **how), (X[:, 0] * 64).round() / 64),
+):
+    rows, rest = np.arange(6000), []
+    forest.fit(X, y, keep_bytes=10**8)
+    for row in (5, 70, 800, 2000, 3000, 5999):
+        try:
+            forest.delete([row])
+        except ValueError:  # it moves bin edges
+            rest.append(row)
+    rest = np.union1d(rest, rows[~np.isin(rows, [5, 70, 800, 2000, 3000, 5999])]).astype(int)
+    assert len(rest) < 6000
+    digest = data_digest(X[rest], y[rest], row_ids=rest)
+    again = type(forest)(**forest.get_params()).fit(X[rest], y[rest], row_ids=rest)
+    assert again.digest_ == forest.digest_
+    print(forest.digest_, digest, forest.influence(X[:5], row_ids=[9], X=X[rest], y=y[rest]).sum())
+"""
 NEEDED = (
     "kernels.edges.numba.edges",
     "kernels.encode.numba.encode-code_uint8-value_float64",
@@ -285,14 +311,31 @@ def test_kernels_call_memcpy_and_memset_alone():
     assert "(NEEDED)" not in said
 
 
+def arm64_python() -> Path:
+    """The Python for arm64 that `.ci/arm64 FOLDER` makes; it skips the test if there is none."""
+    python = Path(os.environ.get("GPUFOREST_ARM64", "nowhere"), "python").absolute()
+    if not (python.exists() and shutil.which("aarch64-linux-gnu-gcc")):
+        pytest.skip("no arm64 Python under QEMU here: `.ci/arm64 FOLDER`, GPUFOREST_ARM64=FOLDER")
+    return python
+
+
+@needs_numba
+@pytest.mark.deep
+def test_arm64_forgets_the_same_rows():
+    """The wheel of the environment has all kernels. Rows leave, and forests and data have the same
+    digests as here."""
+    run = [[python, "-P", "-c", FORGETTING] for python in (sys.executable, arm64_python())]
+    here = subprocess.check_output(run[0], env=os.environ | {"PYTHONPATH": str(ROOT)})
+    without = {n: value for n, value in os.environ.items() if n != "PYTHONPATH"}
+    assert subprocess.check_output(run[1], env=without) == here
+    assert len(here.split()) == 6
+
+
 @needs_numba
 @pytest.mark.deep
 def test_arm64_grows_the_same_forests(tmp_path):
     """`.ci/arm64 FOLDER` makes the environment, and compares all forests of the record."""
-    python = Path(os.environ.get("GPUFOREST_ARM64", "nowhere"), "python").absolute()
-    if not (python.exists() and shutil.which("aarch64-linux-gnu-gcc")):
-        pytest.skip("no arm64 Python under QEMU here: `.ci/arm64 FOLDER`, GPUFOREST_ARM64=FOLDER")
-    digests = []
+    python, digests = arm64_python(), []
     for triple, command, run in (
         (None, None, sys.executable),
         (ARM64, "aarch64-linux-gnu-gcc", python),
