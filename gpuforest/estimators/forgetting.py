@@ -74,7 +74,7 @@ def ids_of(estimator: Any) -> np.ndarray:
             "or without blocks"
         )
     now = parameters_of(estimator)
-    if names := sorted(n for n, digest in estimator._grown_by_.items() if now[n] != digest):
+    if names := sorted(n for n, digest in estimator._grown_by_.items() if now.get(n) != digest):
         raise ValueError(
             f"{', '.join(names)} changed since the trees grew: set what the fit had, or fit anew"
         )
@@ -88,7 +88,8 @@ def parameters_of(estimator: Any, earlier: Any = None) -> dict[str, str]:
     grown_by = {
         name: str(joblib.hash(value))
         for name, value in estimator.get_params(deep=False).items()
-        if name not in NOT_GROWN_BY and not isinstance(value, np.random.RandomState)
+        if name not in NOT_GROWN_BY
+        and not (callable(value) or isinstance(value, np.random.RandomState))
     }
     first: dict[str, str] = getattr(earlier, "_grown_by_", grown_by)
     return first | {"n_estimators": grown_by["n_estimators"]}

@@ -220,6 +220,24 @@ def test_no_row_leaves_when_parameters_have_changed(keep_bytes, tmp_path, monkey
         loaded.set_params(max_depth=3).delete(5, X[1:], y[1:])
 
 
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB scores")
+def test_functions_and_generators_as_parameters():
+    """Nothing can be compared of a function, and a generator's state changes."""
+    _, X, y, _ = table(2)
+    how = {"n_estimators": 3, "bootstrap": "poisson", "oob_score": lambda y, found: 0.5}
+    forest = gf.RandomForestClassifier(random_state=np.random.RandomState(0), **how).fit(X, y)
+    seeded = (
+        clone(forest)
+        .set_params(random_state=forest.seed_)
+        .fit(X[1:], y[1:], row_ids=[*range(1, 2 * N)])
+    )
+    assert_same(forest.delete(0, X, y), seeded, X)
+    with pytest.raises(ValueError, match="n_estimators, random_state changed since the trees grew"):
+        seeded.set_params(random_state=np.random.RandomState(0), n_estimators=4).delete(
+            1, X[1:], y[1:]
+        )
+
+
 def test_rows_match_the_digest_of_a_proof():
     """A model with a proof knows its rows: others are refused, and no forest comes of them."""
     _, X, y, ids = table(3)
