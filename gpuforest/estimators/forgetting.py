@@ -57,16 +57,16 @@ class Kept(NamedTuple):
 def ids_of(estimator: Any) -> np.ndarray:
     """The ids of the rows of a fit, i64[N] or u64[N]; a ValueError if they draw no bags."""
     check_is_fitted(estimator)
+    if hasattr(estimator, "_altered_"):
+        raise ValueError(
+            f"{estimator._altered_} has changed the trees since their fit, so they are not those "
+            "of its rows: fit anew"
+        )
     drawn: Sampling | None = getattr(estimator, "_sampling_", None)
     if drawn is None or not drawn.rate:
         raise ValueError(
             "rows leave or join a forest whose bags are drawn by ids of rows: fit with "
             "bootstrap='poisson'"
-        )
-    if hasattr(estimator, "_altered_"):
-        raise ValueError(
-            f"{estimator._altered_} has changed the trees since their fit, so they are not those "
-            "of its rows: fit anew"
         )
     if hasattr(estimator, "_judges_"):
         raise ValueError(

@@ -188,6 +188,8 @@ def test_bad_input_leaves_the_forest_as_it_was(change, why):
     assert np.array_equal(forest.row_ids_, ids)
     with pytest.raises(ValueError, match="fit with bootstrap='poisson'"):
         gf.RandomForestClassifier(3).fit(X, y).delete(0, X, y)
+    with pytest.raises(ValueError, match="add_rows has changed the trees since their fit"):
+        forest.add_rows(X, y).delete(ids[0], X, y)
 
 
 @pytest.mark.parametrize("keep_bytes", [0, 10**7])
