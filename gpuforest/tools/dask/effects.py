@@ -36,7 +36,7 @@ class Table(NamedTuple):
         if values is None:
             return None
         parts = np.split(values, np.cumsum(self.lengths)[:-1])
-        return [delayed(part) for part in client.scatter(parts, hash=False)]
+        return [delayed(part) for part in partitions.sent(client, parts)]
 
 
 class Effects(OnDask):

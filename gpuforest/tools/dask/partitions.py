@@ -67,6 +67,19 @@ def parts_of(values: Any, name: str) -> list[Any]:
     return list(values.to_delayed(optimize_graph=False))
 
 
+def sent(client: Any, values: list[Any]) -> list[Any]:
+    """Futures of values, which are made again where a worker dies. Of what is scattered dask soon
+    keeps a single copy, however many workers had one, and it is lost with its worker."""
+    from dask import config
+
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1PB"}):
+        return list(client.map(itself, values, pure=False))
+
+
+def itself(value: Any) -> Any:
+    return value
+
+
 def rows_of(block: Block) -> Rows:
     """The checked y and weights of a partition."""
     with named(block.name):

@@ -57,7 +57,7 @@ def fit_trees(
 ) -> Any:
     """Every worker gets all codes, whose parts are futures, and grows some of the trees."""
     workers = workers_of(client)
-    [sent] = client.scatter([data], broadcast=True, hash=False)
+    [sent] = partitions.sent(client, [data])
     with progress.stage("sharing codes"):
         copies = on_each(client, partitions.gathered, dict.fromkeys(workers, (sent, parts)))
     parts.clear()  # makes room

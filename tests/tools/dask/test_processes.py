@@ -22,7 +22,7 @@ import gpuforest as gf
 pytest.importorskip("distributed", reason="needs pip install 'gpuforest[checks]'")
 import psutil
 from distributed.security import Security
-from partitioned import CUTS, WEIGHTS, X, Y, assert_same, cluster_of, cut, fitted
+from partitioned import CUTS, WEIGHTS, X, Y, Z, assert_same, cluster_of, cut, fitted
 
 import gpuforest.dask as on_dask
 
@@ -31,7 +31,10 @@ import gpuforest.dask as on_dask
 def processes(request):
     from dask import config
 
-    quick = {"distributed.deploy.lost-worker-timeout": "1s"} | getattr(request, "param", {})
+    quick = {"distributed.deploy.lost-worker-timeout": "1s"}
+    # how soon of what several workers have one copy is left
+    quick |= {"distributed.scheduler.active-memory-manager.interval": "20ms"}
+    quick |= getattr(request, "param", {})
     with config.set(quick), cluster_of(2, processes=True) as client:
         yield client
 
@@ -46,11 +49,17 @@ def kill_one(after):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-STEPS = ["grown_share", "encoded", "gathered", "fitted", "grow_of_rows"]
+FOREST = gf.RandomForestClassifier(6, random_state=0), (X, Y)
+EFFECTS = gf.CausalForest(4, random_state=0, model_y=0.0, model_t=0.5), (X, Z, WEIGHTS)
+STEPS = [
+    *((step, *FOREST) for step in ("fitted", "grown_share", "encoded", "gathered", "grow_of_rows")),
+    ("encoded", *EFFECTS),
+]
 
 
-@pytest.mark.parametrize("step", swept(1, STEPS))
-def test_a_worker_that_dies(processes, tmp_path, step):
+@pytest.mark.parametrize(("step", "model", "columns"), swept(1, STEPS))
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB")
+def test_a_worker_that_dies(processes, tmp_path, step, model, columns):
     """Its tasks run again: on the other worker, or on one that the cluster starts anew."""
     home = f"gpuforest.tools.dask.{'rows' if step == 'grow_of_rows' else 'partitions'}"
 
@@ -69,12 +78,12 @@ def test_a_worker_that_dies(processes, tmp_path, step):
     done = queue.Queue()
 
     def fit():
-        model = gf.RandomForestClassifier(6, random_state=0)
-        kind = on_dask.RandomForestClassifier(6, random_state=0, client=processes)
-        kind.set_params(strategy="rows" if step == "grow_of_rows" else "trees")
+        strategy = "rows" if step == "grow_of_rows" else "trees"
+        there = getattr(on_dask, type(model).__name__)(**model.get_params(), client=processes)
+        there.set_params(strategy=strategy)
         try:
-            found = kind.fit(cut(X, CUTS["even"]), cut(Y, CUTS["even"]))
-            done.put(same_forest(found.forest_, model.fit(X, Y).forest_))
+            found = there.fit(*(cut(column, CUTS["even"]) for column in columns))
+            done.put(same_forest(found.forest_, clone(model).fit(*columns).forest_))
         except Exception as error:
             done.put(error)
 
