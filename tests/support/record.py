@@ -77,8 +77,8 @@ def answers(model: Any, case: Case) -> Iterator[Any]:
             continue
         found = getattr(model, name)
         found = found(X) if callable(found) else found
-        if name == "effect_and_std":  # whose last digits come from a library's exp
-            yield np.asarray(found, np.float32)
+        if name == "effect_and_std":  # a library's exp decides on the last digits of errors
+            yield from (found[0], np.asarray(found[1], np.float32))
         elif name in ("decision_path", "transform"):
             found = found[0] if isinstance(found, tuple) else found
             yield from (a.astype(np.int64) for a in (found.indices, found.indptr))

@@ -32,7 +32,7 @@ def processes(request):
     from dask import config
 
     quick = {"distributed.deploy.lost-worker-timeout": "1s"}
-    # how soon of what several workers have one copy is left
+    # dask drops all copies but one of what several workers hold, and here it does so at once
     quick |= {"distributed.scheduler.active-memory-manager.interval": "20ms"}
     quick |= getattr(request, "param", {})
     with config.set(quick), cluster_of(2, processes=True) as client:
